@@ -1,0 +1,351 @@
+"""The actions of ``spec/AwaCron.tla`` on a real database, by the same names and in the same order.
+
+Each function runs one statement (``sync`` reads first) on the connection it is given and returns what happened.
+A lost race is a return value. The clock is an argument everywhere; None, the default, is the database's own.
+Actions that only the environment performs have no function: ``AdvanceClock`` is the clock, ``DropSession``,
+``Crash`` and ``Recover`` are ended sessions and processes. ``CASFail`` is ``atomic_enqueue`` with an empty result.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import asyncpg
+
+from awa_cron import firing, rows
+from awa_cron.errors import DatabaseError, StoredScheduleInvalid
+from awa_cron.model import Dropped, FrozenFires, Job, Schedule, ScheduleState
+
+if TYPE_CHECKING:
+    from awa_cron.sql import Schema
+
+    Connection: TypeAlias = asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
+
+LOST_RACE = ("40001", "40P01")
+"""SQLSTATEs that mean another transaction was first: serialization failure and deadlock."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class CronState:
+    """What ``read_cron_state`` saw: the clock and the unpaused schedules, in no particular order."""
+
+    now: datetime | None
+    schedules: tuple[ScheduleState, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Leadership:
+    """What a liveness check found. ``backend_pid`` is the server process that answered."""
+
+    holds_lock: bool
+    backend_pid: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SyncOutcome:
+    """What ``sync`` did with one definition.
+
+    Attributes:
+        change: ``inserted``, ``updated``, or ``redefined`` when the expression or zone changed.
+        job_ids: Jobs of the old definition that the edit settled, oldest fire first.
+        dropped: Due instants that the edit gave up.
+        unreadable: Why the old definition could not be settled, if it could not.
+    """
+
+    name: str
+    change: Literal["inserted", "updated", "redefined"]
+    job_ids: tuple[int, ...]
+    dropped: Dropped | None
+    unreadable: str | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SyncResult:
+    """What ``sync`` wrote, and the names that lost a race and are to be synced again."""
+
+    outcomes: tuple[SyncOutcome, ...]
+    lost: tuple[str, ...]
+
+
+async def acquire_leader(connection: Connection, schema: Schema, *, actor: str) -> Leadership:
+    """Try to take the leader's lock for this session.
+
+    Call it at most once per session: Postgres counts repeated locks.
+
+    Spec: AcquireLeader.
+    Source: ADR-007, "Leader liveness verification".
+
+    Args:
+        connection: Dedicated, never from a pool: a pool's reset releases every advisory lock.
+        schema: Where the schedules are.
+        actor: Who tries, for the event log.
+
+    Raises:
+        DatabaseError: The server refused or the connection is gone.
+    """
+    async with asking("acquire_leader"):
+        row = await connection.fetchrow(schema.statement("acquire_leader"), schema.leader_lock_key, actor)
+    assert row is not None
+    return Leadership(holds_lock=row["acquired"], backend_pid=row["backend_pid"])
+
+
+async def lose_leader(connection: Connection, schema: Schema, *, actor: str) -> bool:
+    """Give the lock back; False if this session did not hold it.
+
+    Spec: LoseLeader.
+
+    Raises:
+        DatabaseError: The server refused or the connection is gone.
+    """
+    async with asking("lose_leader"):
+        released = await connection.fetchval(schema.statement("lose_leader"), schema.leader_lock_key, actor)
+    return bool(released)
+
+
+async def ping_leader(connection: Connection, schema: Schema) -> Leadership:
+    """Ask whether this session's backend still holds the lock.
+
+    Spec: PingLeader.
+    Source: ADR-007, "Leader liveness verification"; we ask for the lock itself, not only for an answer.
+
+    Raises:
+        DatabaseError: The server refused or the connection is gone.
+    """
+    async with asking("ping_leader"):
+        row = await connection.fetchrow(schema.statement("ping_leader"), schema.leader_lock_key)
+    assert row is not None
+    return Leadership(holds_lock=row["holds_lock"], backend_pid=row["backend_pid"])
+
+
+async def read_cron_state(
+    connection: Connection, schema: Schema, *, clock: datetime | None = None
+) -> CronState:
+    """Read the clock and every schedule that is not paused, in one statement.
+
+    Spec: ReadCronState; ``firing.freeze`` chooses the fires from the result.
+
+    Returns:
+        ``now`` is None where there are no schedules.
+
+    Raises:
+        DatabaseError: The server refused or the connection is gone.
+    """
+    async with asking("read_cron_state"):
+        found = await connection.fetch(schema.statement("read_cron_state"), clock)
+    return CronState(
+        now=found[0]["now"] if found else None,
+        schedules=tuple(rows.schedule_state(row) for row in found),
+    )
+
+
+async def atomic_enqueue(
+    connection: Connection,
+    schema: Schema,
+    batch: Sequence[FrozenFires],
+    *,
+    actor: str,
+    clock: datetime | None = None,
+) -> dict[str, tuple[int, ...]]:
+    """Mark every schedule of the batch and insert its jobs, all in one statement.
+
+    Spec: AtomicEnqueue for the names returned, CASFail for the others.
+    Source: ADR-007, "Crash-safe atomic enqueue".
+
+    Args:
+        connection: Any session; a stale leader's does no harm.
+        schema: Where the schedules are.
+        batch: One entry per schedule, names distinct.
+        actor: Who enqueues, for the event log.
+        clock: Instead of the database's; no fire after it is enqueued.
+
+    Returns:
+        Job ids by schedule, oldest fire first. A name that is missing lost its race and nothing of it changed.
+
+    Raises:
+        DatabaseError: The server refused or the connection is gone; nothing was enqueued.
+    """
+    if not batch:
+        return {}
+    pairs = [(frozen.name, fire) for frozen in batch for fire in frozen.fires]
+    try:
+        async with asking("atomic_enqueue"):
+            marked = await connection.fetch(
+                schema.statement("atomic_enqueue"),
+                [frozen.name for frozen in batch],
+                [frozen.expected_last_enqueued_at for frozen in batch],
+                [name for name, _ in pairs],
+                [fire for _, fire in pairs],
+                actor,
+                clock,
+            )
+    except DatabaseError as error:
+        if lost_race(error):
+            return {}
+        raise
+    return {row["name"]: tuple(row["job_ids"]) for row in marked}
+
+
+async def pause(
+    connection: Connection, schema: Schema, name: str, *, by: str | None = None, clock: datetime | None = None
+) -> bool | None:
+    """Stop a schedule's automatic fires.
+
+    Spec: Pause.
+    Source: ADR-007, "Pause and resume".
+
+    Returns:
+        True when it stopped now, False when it was paused already (the first label stays), None when there is no
+        such schedule.
+
+    Raises:
+        DatabaseError: The server refused or the connection is gone.
+    """
+    async with asking("pause"):
+        changed = await connection.fetchval(schema.statement("pause"), name, by, clock)
+    return changed  # type: ignore[no-any-return]
+
+
+async def resume(
+    connection: Connection, schema: Schema, name: str, *, by: str | None = None, clock: datetime | None = None
+) -> bool | None:
+    """Let a schedule's automatic fires go on; its policy decides what becomes of the missed ones.
+
+    Spec: Resume.
+    Source: ADR-007, "Pause and resume".
+
+    Returns:
+        True when it goes on now, False when it was not paused, None when there is no such schedule.
+
+    Raises:
+        DatabaseError: The server refused or the connection is gone.
+    """
+    async with asking("resume"):
+        changed = await connection.fetchval(schema.statement("resume"), name, by, clock)
+    return changed  # type: ignore[no-any-return]
+
+
+async def trigger(
+    connection: Connection, schema: Schema, name: str, *, by: str | None = None, clock: datetime | None = None
+) -> Job | None:
+    """Insert a job of the schedule now, paused or not; the schedule's row is not touched.
+
+    Spec: Trigger.
+    Source: ADR-007, "Pause and resume": an explicit operator action is always allowed.
+
+    Returns:
+        The job, or None when there is no such schedule.
+
+    Raises:
+        DatabaseError: The server refused or the connection is gone.
+    """
+    async with asking("trigger"):
+        row = await connection.fetchrow(schema.statement("trigger"), name, by, clock)
+    return None if row is None else rows.job(row)
+
+
+async def sync(
+    connection: Connection,
+    schema: Schema,
+    schedules: Sequence[Schedule],
+    *,
+    actor: str,
+    pass_limit: int,
+    clock: datetime | None = None,
+) -> SyncResult:
+    """Write the definitions that differ from what is stored; unchanged ones cost one read and no write.
+
+    Spec: Sync.
+    Source: ADR-007, "Multi-deployment safety"; an edit settles first (spec/decisions/0001-anchor.md).
+
+    Args:
+        connection: Any session.
+        schema: Where the schedules are.
+        schedules: What this process registers, names distinct.
+        actor: Who syncs, for the event log.
+        pass_limit: The most fires of a catch-up schedule that an edit turns into jobs.
+        clock: Instead of the database's.
+
+    Raises:
+        DatabaseError: The server refused or the connection is gone; nothing was written.
+    """
+    async with asking("sync"):
+        found = await connection.fetch(
+            schema.statement("queries/differing_definitions"), rows.definitions(schedules), clock
+        )
+    if not found:
+        return SyncResult(outcomes=(), lost=())
+    defined = {schedule.name: schedule for schedule in schedules}
+    plans = {row["defined_name"]: _plan(row, pass_limit) for row in found}
+    try:
+        async with asking("sync"):
+            written = await connection.fetch(
+                schema.statement("sync"),
+                rows.definitions((defined[name] for name in plans), plans),
+                schema.sync_lock_key,
+                found[0]["now"],
+                actor,
+                clock,
+            )
+    except DatabaseError as error:
+        if not lost_race(error):
+            raise
+        written = []
+    outcomes = tuple(
+        SyncOutcome(
+            name=row["name"],
+            change=row["change"],
+            job_ids=tuple(row["job_ids"]),
+            dropped=plans[row["name"]].dropped,
+            unreadable=plans[row["name"]].unreadable,
+        )
+        for row in written
+    )
+    return SyncResult(outcomes=outcomes, lost=tuple(sorted(plans.keys() - {each.name for each in outcomes})))
+
+
+async def remove(
+    connection: Connection, schema: Schema, name: str, *, by: str | None = None, clock: datetime | None = None
+) -> bool:
+    """Delete a schedule; its jobs stay. False when there is no such schedule.
+
+    Spec: Remove.
+    Source: ADR-007, "Multi-deployment safety".
+
+    Raises:
+        DatabaseError: The server refused or the connection is gone.
+    """
+    async with asking("remove"):
+        removed = await connection.fetchval(
+            schema.statement("remove"), name, schema.sync_lock_key, by, clock
+        )
+    return removed is not None
+
+
+def lost_race(error: DatabaseError) -> bool:
+    """Tell whether an error only means that another transaction was first."""
+    return isinstance(error.__cause__, asyncpg.PostgresError) and error.__cause__.sqlstate in LOST_RACE
+
+
+def _plan(row: Mapping[str, Any], pass_limit: int) -> rows.SyncPlan:
+    """Decide what a definition's write carries: the row it expects, and the fires it settles."""
+    if not row["redefined"] or row["row_version"] is None:
+        return rows.SyncPlan(row_version=row["row_version"])
+    try:
+        fires, dropped = firing.settle(rows.schedule_state(row), row["now"], pass_limit)
+    except StoredScheduleInvalid as error:
+        return rows.SyncPlan(row_version=row["row_version"], unreadable=str(error))
+    return rows.SyncPlan(row_version=row["row_version"], fires=fires, dropped=dropped)
+
+
+@asynccontextmanager
+async def asking(action: str) -> AsyncIterator[None]:
+    """Turn the driver's errors into ours."""
+    try:
+        yield
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+        raise DatabaseError(f"{action}: {error or type(error).__name__}") from error

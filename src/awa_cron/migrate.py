@@ -1,0 +1,142 @@
+"""Create or upgrade the schema. The script that is printed is the script that runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import asyncpg
+
+from awa_cron.errors import DatabaseError, SchemaMismatch
+from awa_cron.sql import Schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_REFUSAL = "P0A4A"  # an SQLSTATE of our own in the class of raised exceptions
+
+
+def script(schema: Schema) -> str:
+    """Return the whole migration as SQL for psql, idempotent, in one transaction.
+
+    It takes an advisory lock, so that any number of processes may run it at once, and refuses a schema that holds
+    tables of another system before it touches anything.
+    """
+    return f"BEGIN ISOLATION LEVEL READ COMMITTED;\n\n{_body(schema)}\nCOMMIT;\n"
+
+
+async def migrate(connection: asyncpg.Connection, schema: Schema) -> list[int]:
+    """Bring the schema to this version; a no-op where it is already there.
+
+    Args:
+        connection: Not inside a transaction; its role must be allowed to create the schema, or own it.
+        schema: Which schema.
+
+    Returns:
+        The versions applied now, ascending.
+
+    Raises:
+        SchemaMismatch: The schema belongs to another system, or to a newer version of this one.
+        DatabaseError: The server refused; its error is the cause.
+    """
+    before = await versions(connection, schema)
+    try:
+        async with connection.transaction(isolation="read_committed"):
+            await connection.execute(_body(schema))
+    except asyncpg.PostgresError as error:
+        if error.sqlstate == _REFUSAL:
+            raise SchemaMismatch(str(error)) from error
+        raise DatabaseError(f"could not migrate schema {schema.name!r}: {error}") from error
+    return sorted(set(await versions(connection, schema)) - set(before))
+
+
+async def versions(connection: asyncpg.Connection, schema: Schema) -> Sequence[int]:
+    """Return the applied versions, ascending; empty where the schema is not ours or not there."""
+    known = await connection.fetchval("SELECT to_regclass($1)", f'"{schema.name}".cron_migrations')
+    if known is None:
+        return []
+    rows = await connection.fetch(f'SELECT version FROM "{schema.name}".cron_migrations ORDER BY version')  # noqa: S608
+    return [row["version"] for row in rows]
+
+
+async def require_current(connection: asyncpg.Connection, schema: Schema) -> None:
+    """Check that the schema is at this version.
+
+    Raises:
+        SchemaMismatch: It is not; the message says what to do.
+    """
+    wanted = schema.migrations()[-1][0]
+    found = max(await versions(connection, schema), default=0)
+    if found < wanted:
+        raise SchemaMismatch(
+            f"schema {schema.name!r} is at version {found} of {wanted}: run `awa-cron migrate`"
+            if found
+            else f"there is no awa_cron schema named {schema.name!r} here: run `awa-cron migrate`"
+        )
+    if found > wanted:
+        raise SchemaMismatch(
+            f"schema {schema.name!r} is at version {found}, this library knows {wanted}: upgrade awa-cron"
+        )
+
+
+def _body(schema: Schema) -> str:
+    name = schema.name
+    newest = schema.migrations()[-1][0]
+    parts = [
+        f"SELECT pg_advisory_xact_lock({schema.migrate_lock_key});\n",
+        f"""\
+DO $guard$
+DECLARE
+    foreign_relation text;
+BEGIN
+    IF to_regclass('"{name}".cron_migrations') IS NULL THEN
+        SELECT relname INTO foreign_relation FROM pg_class
+        WHERE relnamespace = to_regnamespace('"{name}"') AND relkind IN ('r', 'p', 'v', 'm', 'f')
+        ORDER BY relname = 'schema_version' DESC, relname LIMIT 1;
+        IF foreign_relation IS NOT NULL THEN
+            RAISE EXCEPTION USING ERRCODE = '{_REFUSAL}', MESSAGE = format(
+                'schema "{name}" already holds %s of another system%s; nothing was changed. '
+                'Choose another schema, for instance "awa_cron"',
+                quote_ident(foreign_relation),
+                CASE foreign_relation WHEN 'schema_version' THEN ' (the full Awa)' ELSE '' END);
+        END IF;
+    END IF;
+    IF to_regnamespace('"{name}"') IS NULL THEN
+        CREATE SCHEMA "{name}";
+    END IF;
+END
+$guard$;
+
+CREATE TABLE IF NOT EXISTS "{name}".cron_migrations (
+    version    integer     PRIMARY KEY,
+    name       text        NOT NULL,
+    applied_at timestamptz NOT NULL DEFAULT now()
+);
+
+DO $guard$
+DECLARE
+    newest integer := (SELECT max(version) FROM "{name}".cron_migrations);
+BEGIN
+    IF newest > {newest} THEN
+        RAISE EXCEPTION USING ERRCODE = '{_REFUSAL}', MESSAGE = format(
+            'schema "{name}" is at version %s, this library knows {newest}: upgrade awa-cron', newest);
+    END IF;
+END
+$guard$;
+""",
+    ]
+    parts += [
+        f"""\
+DO $migration$
+BEGIN
+    IF NOT EXISTS (SELECT 1 FROM "{name}".cron_migrations WHERE version = {version}) THEN
+
+{text}
+INSERT INTO "{name}".cron_migrations (version, name) VALUES ({version}, '{title}');
+
+    END IF;
+END
+$migration$;
+"""
+        for version, title, text in schema.migrations()
+    ]
+    return "\n".join(parts)

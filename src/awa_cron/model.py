@@ -1,0 +1,199 @@
+"""The values that travel between the layers: schedules, their stored state, fires and jobs.
+
+Every datetime here is aware and in UTC. JSON values are kept as text, so that a schedule keeps what it was
+registered with whatever the caller does to its dict afterwards.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from awa_cron.errors import InvalidArgument
+
+
+class MissedFirePolicy(enum.StrEnum):
+    """What becomes of fires that fell due while nobody evaluated. Source: ADR-007, "Missed-fire policy"."""
+
+    COALESCE = "coalesce"
+    """One job, for the latest of them."""
+    CATCH_UP = "catch_up"
+    """A job for each, oldest first, a bounded number per pass."""
+
+
+class JobState(enum.StrEnum):
+    """States of a row of ``jobs``, as the full Awa names them."""
+
+    SCHEDULED = "scheduled"
+    AVAILABLE = "available"
+    RUNNING = "running"
+    RETRYABLE = "retryable"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """A schedule as code registers it, already validated. Built by ``Client.periodic``."""
+
+    name: str
+    cron_expr: str
+    timezone: str
+    kind: str
+    queue: str
+    args_json: str
+    priority: int
+    max_attempts: int
+    tags: tuple[str, ...]
+    metadata_json: str
+    missed_fire_policy: MissedFirePolicy
+
+    @property
+    def args(self) -> dict[str, Any]:
+        """A fresh copy of the arguments that each job gets."""
+        return json.loads(self.args_json)  # type: ignore[no-any-return]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleState:
+    """What evaluating a stored schedule needs. It may be unreadable: rows can be written by hand."""
+
+    name: str
+    cron_expr: str
+    timezone: str
+    missed_fire_policy: str
+    last_enqueued_at: datetime | None
+    anchored_at: datetime
+    paused_at: datetime | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSchedule(ScheduleState):
+    """A whole row of ``cron_jobs``, for operators.
+
+    Attributes:
+        queue_paused: Whether the queue hands out jobs; a schedule's fires go on.
+        broken: Why the row cannot be evaluated; None for a good one.
+    """
+
+    broken: str | None
+    paused_by: str | None
+    kind: str
+    queue: str
+    queue_paused: bool
+    args: Any
+    priority: int
+    max_attempts: int
+    tags: tuple[str, ...]
+    metadata: Any
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class FrozenFires:
+    """The fires one pass chose for one schedule, and the state they were chosen from.
+
+    Attributes:
+        name: The schedule.
+        expected_last_enqueued_at: ``last_enqueued_at`` exactly as read; the compare-and-swap's left side.
+        fires: Ascending, at least one, whole seconds.
+    """
+
+    name: str
+    expected_last_enqueued_at: datetime | None
+    fires: tuple[datetime, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """Due instants that an edit gave up, because of the pass limit or a pause.
+
+    Attributes:
+        count: How many, counted up to a bound.
+        counted_all: False where ``count`` reached the bound and there are more.
+        first: The oldest instant dropped.
+        last: The newest instant dropped.
+    """
+
+    count: int
+    counted_all: bool
+    first: datetime
+    last: datetime
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job as its handler sees it.
+
+    Attributes:
+        args: The schedule's arguments, a copy of this job's own.
+        attempt: 1 for the first run.
+        run_at: When it may run, at the earliest.
+        fire_time: The instant of the schedule that made it; None for a triggered or hand-made job.
+        cron_name: The schedule's name; None for a hand-made job.
+    """
+
+    id: int
+    kind: str
+    queue: str
+    args: Any
+    state: JobState
+    priority: int
+    attempt: int
+    max_attempts: int
+    run_at: datetime
+    created_at: datetime
+    tags: tuple[str, ...]
+    metadata: dict[str, Any]
+
+    @property
+    def cron_name(self) -> str | None:
+        return self.metadata.get("cron_name")
+
+    @property
+    def fire_time(self) -> datetime | None:
+        text = self.metadata.get("cron_fire_time")
+        return datetime.fromisoformat(text) if text is not None else None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One line of a schedule's history: an action that happened, written by the statement that did it.
+
+    Attributes:
+        clock: The database time that the action worked with.
+        fires: The instants that became jobs, ascending, beside ``job_ids``.
+        last_enqueued_at: The schedule's value after the action; for ``remove``, the value it took along.
+    """
+
+    id: int
+    recorded_at: datetime
+    clock: datetime
+    action: str
+    name: str | None
+    actor: str | None
+    fires: tuple[datetime, ...]
+    job_ids: tuple[int, ...]
+    last_enqueued_at: datetime | None
+    details: dict[str, Any]
+
+
+def aware(value: datetime, what: str) -> datetime:
+    """Return ``value`` in UTC.
+
+    Raises:
+        InvalidArgument: It is not a datetime, or has no zone.
+    """
+    if not isinstance(value, datetime):
+        raise InvalidArgument(f"{what} must be a datetime, not {type(value).__name__}")
+    if value.utcoffset() is None:
+        raise InvalidArgument(
+            f"{what} is {value!r}, which has no time zone: pass an aware datetime, such as "
+            "datetime.now(UTC) or value.replace(tzinfo=UTC)"
+        )
+    return value.astimezone(UTC)

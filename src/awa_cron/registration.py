@@ -1,0 +1,173 @@
+"""Validation of everything that code hands over when it registers a schedule.
+
+A definition that passes here can be stored, evaluated and turned into jobs: nothing is left to fail at fire
+time. Source: ADR-007, "Eager validation".
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from awa_cron import cronexpr
+from awa_cron.errors import InvalidSchedule
+from awa_cron.model import MissedFirePolicy, Schedule
+
+MAX_NAME_LENGTH = 200
+MAX_TAGS = 20
+MAX_JSON_DEPTH = 100
+MAX_JSON_BYTES = 1_000_000
+MAX_INTEGER_DIGITS = 1_000
+RESERVED_METADATA = ("cron_name", "cron_fire_time", "cron_triggered_at")
+
+
+def schedule(
+    name: str,
+    cron_expr: str,
+    *,
+    kind: str,
+    args: Mapping[str, Any] | None = None,
+    timezone: str = "UTC",
+    queue: str = "default",
+    priority: int = 2,
+    max_attempts: int = 25,
+    tags: Sequence[str] = (),
+    metadata: Mapping[str, Any] | None = None,
+    missed_fire_policy: str = MissedFirePolicy.COALESCE,
+) -> Schedule:
+    """Validate a definition. The parameters are those of ``Client.periodic``.
+
+    Raises:
+        InvalidSchedule: A field is unusable; the message names the schedule, the field, the value and the
+            remedy. ``InvalidCronExpression`` and ``UnknownTimezone`` are kinds of it.
+    """
+    checked_name = label(name, "name")
+    expression = cronexpr.parse(cron_expr)
+    cronexpr.zone(timezone)
+    return Schedule(
+        name=checked_name,
+        cron_expr=expression.text,
+        timezone=timezone,
+        kind=label(kind, "kind"),
+        queue=label(queue, "queue"),
+        args_json=_json_object(args or {}, "args"),
+        priority=_integer(priority, "priority", 1, 4),
+        max_attempts=_integer(max_attempts, "max_attempts", 1, 1000),
+        tags=_tags(tags),
+        metadata_json=_metadata(metadata or {}),
+        missed_fire_policy=_policy(missed_fire_policy),
+    )
+
+
+def label(value: object, field: str) -> str:
+    """Validate a name, kind, queue, tag or operator label: what people read in tables and logs.
+
+    Raises:
+        InvalidSchedule: Empty, padded with blanks, too long, or holding characters that cannot be stored.
+    """
+    if not isinstance(value, str):
+        raise InvalidSchedule(f"{field} must be a string, not {type(value).__name__}")
+    shown = repr(value if len(value) <= 60 else value[:60] + "…")  # noqa: PLR2004
+    if not value.strip():
+        raise InvalidSchedule(f"{field} is {shown}: it must not be empty or blank")
+    if value != value.strip():
+        raise InvalidSchedule(f"{field} is {shown}: remove the blanks at its ends")
+    if len(value) > MAX_NAME_LENGTH:
+        raise InvalidSchedule(
+            f"{field} is {shown}, {len(value)} characters: the limit is {MAX_NAME_LENGTH}"
+        )
+    for character in value:
+        if unicodedata.category(character) in {"Cc", "Cs"}:
+            raise InvalidSchedule(
+                f"{field} is {shown}: it holds U+{ord(character):04X}, a control character or lone surrogate"
+            )
+    return value
+
+
+def _integer(value: object, field: str, low: int, high: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise InvalidSchedule(f"{field} is {value!r}: it must be an integer from {low} to {high}")
+    return value
+
+
+def _tags(value: object) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise InvalidSchedule(f"tags is {value!r}: it must be a list of strings")
+    if len(value) > MAX_TAGS:
+        raise InvalidSchedule(f"tags has {len(value)} entries: the limit is {MAX_TAGS}")
+    return tuple(label(tag, f"tags[{i}]") for i, tag in enumerate(value))
+
+
+def _policy(value: object) -> MissedFirePolicy:
+    try:
+        return MissedFirePolicy(value)  # type: ignore[arg-type]
+    except ValueError:
+        known = " or ".join(repr(str(policy)) for policy in MissedFirePolicy)
+        raise InvalidSchedule(f"missed_fire_policy is {value!r}: it must be {known}") from None
+
+
+def _metadata(value: object) -> str:
+    text = _json_object(value, "metadata")
+    for key in RESERVED_METADATA:
+        if isinstance(value, Mapping) and key in value:
+            raise InvalidSchedule(f"metadata has the key {key!r}: that label is set on each job by awa_cron")
+    return text
+
+
+def _json_object(value: object, field: str) -> str:
+    if not isinstance(value, Mapping):
+        raise InvalidSchedule(f"{field} must be a dict of JSON values, not {type(value).__name__}")
+    text = json.dumps(_plain(value, field, 1), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    size = len(text.encode())
+    if size > MAX_JSON_BYTES:
+        raise InvalidSchedule(f"{field} is {size} bytes of JSON: the limit is {MAX_JSON_BYTES}")
+    return text
+
+
+def _plain(value: object, where: str, depth: int) -> object:
+    """Copy a value into plain JSON types, or say where in it the trouble is."""
+    if depth > MAX_JSON_DEPTH:
+        raise InvalidSchedule(f"{where[:200]} is nested deeper than {MAX_JSON_DEPTH} levels")
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return _text(value, where)
+        case int():
+            if abs(value) >= 10**MAX_INTEGER_DIGITS:
+                raise InvalidSchedule(f"{where} is an integer of more than {MAX_INTEGER_DIGITS} digits")
+            return int(value)
+        case float():
+            if not math.isfinite(value):
+                raise InvalidSchedule(f"{where} is {value!r}, which JSON has no number for")
+            return float(value)
+        case Mapping():
+            return {
+                _key(key, where): _plain(inner, f"{where}[{key!r}]", depth + 1)
+                for key, inner in value.items()
+            }
+        case list() | tuple():
+            return [_plain(inner, f"{where}[{i}]", depth + 1) for i, inner in enumerate(value)]
+        case _:
+            raise InvalidSchedule(
+                f"{where} is a {type(value).__name__}, which is not JSON: use None, bool, int, float, str, "
+                "list or dict"
+            )
+
+
+def _key(key: object, where: str) -> str:
+    if not isinstance(key, str):
+        raise InvalidSchedule(f"{where} has the key {key!r}: JSON keys are strings")
+    return _text(key, f"a key of {where}")
+
+
+def _text(value: str, where: str) -> str:
+    for character in value:
+        if character == "\0" or "\ud800" <= character <= "\udfff":
+            raise InvalidSchedule(
+                f"{where} holds U+{ord(character):04X}, which Postgres cannot store in JSON"
+            )
+    return str(value)

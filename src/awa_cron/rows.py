@@ -1,0 +1,123 @@
+"""Between rows of the database and the values of ``model``: one place that knows the columns."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from awa_cron import firing
+from awa_cron.model import (
+    Dropped,
+    Event,
+    Job,
+    JobState,
+    Schedule,
+    ScheduleState,
+    StoredSchedule,
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SyncPlan:
+    """What a definition's write carries besides the definition.
+
+    Attributes:
+        row_version: The row as read, None where there is none.
+        fires: Fires of the old definition that become jobs, ascending.
+        dropped: Due instants of the old definition that do not.
+        unreadable: Why the old definition could not be settled, if it could not.
+    """
+
+    row_version: str | None
+    fires: tuple[datetime, ...] = ()
+    dropped: Dropped | None = None
+    unreadable: str | None = None
+
+
+def definitions(schedules: Iterable[Schedule], plans: Mapping[str, SyncPlan] | None = None) -> str:
+    """Return schedules as the JSON array that the statements unpack, with their plans if given."""
+    return "[" + ",".join(_definition(each, plans) for each in schedules) + "]"
+
+
+def _definition(schedule: Schedule, plans: Mapping[str, SyncPlan] | None) -> str:
+    columns: dict[str, Any] = {
+        "name": schedule.name,
+        "cron_expr": schedule.cron_expr,
+        "timezone": schedule.timezone,
+        "kind": schedule.kind,
+        "queue": schedule.queue,
+        "priority": schedule.priority,
+        "max_attempts": schedule.max_attempts,
+        "tags": schedule.tags,
+        "missed_fire_policy": schedule.missed_fire_policy,
+    }
+    if plans is not None:
+        plan = plans[schedule.name]
+        columns["row_version"] = plan.row_version
+        columns["fires"] = [fire.isoformat() for fire in plan.fires]
+        columns["dropped"] = _dropped(plan)
+    text = json.dumps(columns, ensure_ascii=False)
+    # args and metadata are JSON text already, and keep their numbers as they were registered.
+    return f'{text[:-1]},"args":{schedule.args_json},"metadata":{schedule.metadata_json}}}'
+
+
+def _dropped(plan: SyncPlan) -> dict[str, Any] | None:
+    if plan.unreadable is not None:
+        return {"unreadable": plan.unreadable}
+    if plan.dropped is None:
+        return None
+    return {
+        "count": plan.dropped.count,
+        "counted_all": plan.dropped.counted_all,
+        "first": plan.dropped.first.isoformat(),
+        "last": plan.dropped.last.isoformat(),
+    }
+
+
+def schedule_state(row: Mapping[str, Any]) -> ScheduleState:
+    """Return what evaluating a stored schedule needs."""
+    return ScheduleState(**{field.name: row[field.name] for field in dataclasses.fields(ScheduleState)})
+
+
+def stored_schedule(row: Mapping[str, Any]) -> StoredSchedule:
+    """Return a whole stored schedule."""
+    names = {field.name for field in dataclasses.fields(StoredSchedule)} - {"broken"}
+    return StoredSchedule(
+        **{name: row[name] for name in names}
+        | {
+            "broken": firing.problem(schedule_state(row)),
+            "args": json.loads(row["args"]),
+            "metadata": json.loads(row["metadata"]),
+            "tags": tuple(row["tags"]),
+        }
+    )
+
+
+def job(row: Mapping[str, Any]) -> Job:
+    """Return a job."""
+    values = {field.name: row[field.name] for field in dataclasses.fields(Job)}
+    return Job(
+        **values
+        | {
+            "args": json.loads(row["args"]),
+            "metadata": json.loads(row["metadata"]),
+            "tags": tuple(row["tags"]),
+            "state": JobState(row["state"]),
+        }
+    )
+
+
+def event(row: Mapping[str, Any]) -> Event:
+    """Return an event."""
+    values = {field.name: row[field.name] for field in dataclasses.fields(Event)}
+    return Event(
+        **values
+        | {
+            "fires": tuple(row["fires"]),
+            "job_ids": tuple(row["job_ids"]),
+            "details": json.loads(row["details"]),
+        }
+    )

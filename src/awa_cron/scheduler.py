@@ -1,0 +1,238 @@
+"""The loops of one instance: sync its schedules, stand for election, and while leading evaluate and ping."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import asyncpg
+
+from awa_cron import actions, firing
+from awa_cron.errors import DatabaseError, LeadershipLost
+from awa_cron.leader import Leader
+
+if TYPE_CHECKING:
+    from awa_cron.database import Database
+    from awa_cron.model import FrozenFires, Schedule
+
+log = logging.getLogger(__name__)
+
+SYNC_ATTEMPTS = 5
+PAST_THE_SECOND_S = 0.005
+"""A pass starts this long after a whole second of the database's clock, when fires have just fallen due."""
+
+
+class Scheduler:
+    """Keeps the schedules of one process stored, and evaluates everybody's while it leads.
+
+    Args:
+        database: Open.
+        schedules: What this process registers; asked before each sync.
+        actor: This instance, for the event log.
+        clock: A clock instead of the database's, for tests.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        schedules: Callable[[], Sequence[Schedule]],
+        actor: str,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
+        self._database = database
+        self._schedules = schedules
+        self._actor = actor
+        self._clock = clock
+        self._leader = Leader(database, actor)
+        self._reported: dict[str, str] = {}
+
+    @property
+    def leading(self) -> bool:
+        """Whether this instance believes that it leads."""
+        return self._leader.backend_pid is not None
+
+    async def run(self) -> None:
+        """Sync, stand for election and evaluate until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as loops:
+                loops.create_task(self._sync_forever(), name="awa_cron sync")
+                loops.create_task(self._lead_forever(), name="awa_cron lead")
+        finally:
+            # Runs also while being cancelled, and is bounded.
+            await self._leader.step_down()
+
+    async def sync(self) -> None:
+        """Write this process's schedules where they differ.
+
+        Raises:
+            DatabaseError: The database cannot be asked.
+        """
+        settings = self._database.settings
+        remaining = list(self._schedules())
+        for attempt in range(SYNC_ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(random.uniform(0.05, 0.2) * attempt)  # noqa: S311
+            async with self._database.session() as connection:
+                result = await actions.sync(
+                    connection,
+                    self._database.schema,
+                    remaining,
+                    actor=self._actor,
+                    pass_limit=settings.pass_limit,
+                    clock=self._now(),
+                )
+            for outcome in result.outcomes:
+                _log_sync(outcome)
+            lost = set(result.lost)
+            remaining = [schedule for schedule in remaining if schedule.name in lost]
+            if not remaining:
+                return
+        log.warning("schedules not synced yet, others keep changing them", extra={"schedules": sorted(lost)})
+
+    async def evaluate(self) -> datetime | None:
+        """Make one pass: read, choose the fires, enqueue.
+
+        Returns:
+            The clock that the pass read; None where there are no schedules.
+
+        Raises:
+            DatabaseError: The database cannot be asked.
+        """
+        async with self._database.session() as connection:
+            state = await actions.read_cron_state(connection, self._database.schema, clock=self._now())
+        if state.now is None:
+            return None
+        frozen, broken = firing.freeze(state.schedules, state.now, self._database.settings.pass_limit)
+        refused = await self._enqueue(frozen)
+        self._report({each.name: str(error) for each, error in broken} | refused)
+        return state.now
+
+    async def _enqueue(self, batch: Sequence[FrozenFires]) -> dict[str, str]:
+        """Enqueue a batch; a schedule whose jobs the database refuses is found by halving, and left out.
+
+        Returns:
+            The refused schedules, with the reasons.
+        """
+        if not batch:
+            return {}
+        try:
+            async with self._database.session() as connection:
+                enqueued = await actions.atomic_enqueue(
+                    connection, self._database.schema, batch, actor=self._actor, clock=self._now()
+                )
+        except DatabaseError as error:
+            if not _refused_content(error):
+                raise
+            if len(batch) == 1:
+                return {batch[0].name: f"its jobs are refused: {error}"}
+            middle = len(batch) // 2
+            return await self._enqueue(batch[:middle]) | await self._enqueue(batch[middle:])
+        for frozen in batch:
+            fields = {"schedule": frozen.name, "fires": [fire.isoformat() for fire in frozen.fires]}
+            if frozen.name in enqueued:
+                log.info("enqueued", extra=fields | {"jobs": list(enqueued[frozen.name])})
+            else:
+                log.info("lost the race", extra=fields)
+        return {}
+
+    def _report(self, broken: dict[str, str]) -> None:
+        """Say of each schedule that cannot be evaluated why, once per reason."""
+        for name, reason in broken.items():
+            if self._reported.get(name) != reason:
+                log.error("schedule is broken and skipped", extra={"schedule": name, "reason": reason})
+        self._reported = broken
+
+    async def _sync_forever(self) -> None:
+        while True:
+            try:
+                await self.sync()
+            except DatabaseError as error:
+                log.warning("cannot sync", extra={"error": str(error)})
+                await asyncio.sleep(min(self._database.settings.sync_interval_s, 1.0))
+                continue
+            await asyncio.sleep(self._database.settings.sync_interval_s)
+
+    async def _lead_forever(self) -> None:
+        interval_s = self._database.settings.election_interval_s
+        while True:
+            try:
+                if await self._leader.acquire():
+                    log.info("leading", extra={"actor": self._actor, "backend_pid": self._leader.backend_pid})
+                    await self._term()
+            except (DatabaseError, LeadershipLost) as error:
+                log.warning("not leading", extra={"actor": self._actor, "reason": str(error)})
+            await asyncio.sleep(interval_s * random.uniform(1.0, 1.25))  # noqa: S311
+
+    async def _term(self) -> None:
+        """Evaluate and ping while leading.
+
+        Raises:
+            LeadershipLost: The session ended or the lock is gone; evaluation has stopped.
+        """
+        try:
+            async with asyncio.TaskGroup() as duties:
+                duties.create_task(self._evaluate_forever(), name="awa_cron evaluate")
+                duties.create_task(self._ping_forever(), name="awa_cron ping")
+                duties.create_task(self._leader.wait_lost(), name="awa_cron session")
+        except* LeadershipLost as group:
+            self._leader.abandon()
+            raise group.exceptions[0] from None
+
+    async def _evaluate_forever(self) -> None:
+        interval_s = self._database.settings.evaluate_interval_s
+        time = asyncio.get_running_loop().time
+        while True:
+            started = time()
+            now: datetime | None = None
+            try:
+                now = await self.evaluate()
+            except DatabaseError as error:
+                log.warning("cannot evaluate", extra={"error": str(error)})
+            # A pass that took longer than the interval is followed by one pass, not by one for each missed.
+            await asyncio.sleep(max(0.0, _until_next_pass_s(now, interval_s) - (time() - started)))
+
+    async def _ping_forever(self) -> None:
+        while True:
+            await asyncio.sleep(self._database.settings.ping_interval_s)
+            await self._leader.ping()
+
+    def _now(self) -> datetime | None:
+        return None if self._clock is None else self._clock()
+
+
+def _until_next_pass_s(now: datetime | None, interval_s: float) -> float:
+    """Return how long to sleep so that the next pass starts just after a multiple of the interval."""
+    if now is None:
+        return interval_s
+    past = timedelta(microseconds=now.microsecond, seconds=now.second, minutes=now.minute) % timedelta(
+        seconds=interval_s
+    )
+    return interval_s - past.total_seconds() + PAST_THE_SECOND_S
+
+
+def _refused_content(error: DatabaseError) -> bool:
+    """Tell whether the server refused the data of a statement, which another batch may not share."""
+    cause = error.__cause__
+    return isinstance(cause, asyncpg.PostgresError) and (cause.sqlstate or "")[:2] in {"22", "23", "54"}
+
+
+def _log_sync(outcome: actions.SyncOutcome) -> None:
+    fields: dict[str, object] = {"schedule": outcome.name, "change": outcome.change}
+    if outcome.job_ids:
+        fields["settled_jobs"] = list(outcome.job_ids)
+    if outcome.unreadable is not None:
+        log.warning("synced; the old definition was unreadable", extra=fields | {"reason": outcome.unreadable})
+    elif outcome.dropped is not None:
+        fields |= {
+            "dropped": outcome.dropped.count,
+            "dropped_more": not outcome.dropped.counted_all,
+            "dropped_first": outcome.dropped.first.isoformat(),
+            "dropped_last": outcome.dropped.last.isoformat(),
+        }
+        log.warning("synced; due fires of the old definition were dropped", extra=fields)
+    else:
+        log.info("synced", extra=fields)

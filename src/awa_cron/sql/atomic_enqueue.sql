@@ -1,0 +1,58 @@
+-- AtomicEnqueue(i): mark every schedule of a pass and insert its jobs in one statement: both happen or neither.
+-- A name that comes back has its jobs. A name that does not has lost a race (CASFail): another leader was first, an
+-- operator paused, edited or removed it, or somebody holds its row just now; nothing of it was touched.
+-- $1 names, $2 last_enqueued_at of each as read, $3 and $4 the frozen fires as (name, fire), $5 actor,
+-- $6 clock, or NULL for the database's own
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($6::timestamptz, statement_timestamp()) AS now
+), frozen AS MATERIALIZED (
+    SELECT f.name, min(f.fire) AS first_fire, max(f.fire) AS last_fire, array_agg(f.fire ORDER BY f.fire) AS fires
+    FROM unnest($3::text[], $4::timestamptz[]) AS f (name, fire)
+    GROUP BY f.name
+), batch AS MATERIALIZED (
+    SELECT f.name, b.expected, f.first_fire, f.last_fire, f.fires
+    FROM unnest($1::text[], $2::timestamptz[]) AS b (name, expected)
+    JOIN frozen AS f USING (name)
+), locked AS MATERIALIZED (
+    -- Every statement locks rows in the order of their names, so none waits in a circle; a row that is held is
+    -- left for the next pass, so none waits at all.
+    SELECT c.name
+    FROM awa.cron_jobs AS c
+    WHERE c.name = ANY ($1::text[])
+    ORDER BY c.name
+    FOR NO KEY UPDATE SKIP LOCKED
+), mark AS (
+    UPDATE awa.cron_jobs AS c
+    SET last_enqueued_at = b.last_fire, updated_at = clock.now
+    FROM batch AS b JOIN locked USING (name), clock
+    WHERE c.name = b.name
+      AND c.last_enqueued_at IS NOT DISTINCT FROM b.expected                 -- LastAsRead
+      AND c.paused_at IS NULL                                                -- Unpaused
+      AND (c.last_enqueued_at IS NULL OR b.first_fire > c.last_enqueued_at)  -- Advances
+      AND b.first_fire > c.anchored_at                                       -- AfterAnchor
+      AND b.last_fire <= clock.now                                           -- AlreadyDue
+    RETURNING c.*, b.fires, b.expected
+), enqueued AS (
+    INSERT INTO awa.jobs (kind, queue, args, priority, max_attempts, tags, metadata, run_at, created_at)
+    SELECT
+        m.kind, m.queue, m.args, m.priority, m.max_attempts, m.tags,
+        m.metadata || jsonb_build_object(
+            'cron_name', m.name,
+            'cron_fire_time', to_char(f.fire AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+        ),
+        clock.now, clock.now
+    FROM mark AS m CROSS JOIN LATERAL unnest(m.fires) AS f (fire), clock
+    ORDER BY f.fire, m.name
+    RETURNING id, metadata ->> 'cron_name' AS name
+), made AS (
+    SELECT e.name, array_agg(e.id ORDER BY e.id) AS job_ids
+    FROM enqueued AS e
+    GROUP BY e.name
+)
+INSERT INTO awa.cron_events (clock, action, name, actor, fires, job_ids, last_enqueued_at, details)
+SELECT
+    clock.now, 'atomic_enqueue', m.name, $5::text, m.fires, made.job_ids, m.last_enqueued_at,
+    jsonb_build_object('expected', m.expected)
+FROM mark AS m JOIN made USING (name), clock
+ORDER BY m.name
+RETURNING name, job_ids

@@ -1,0 +1,14 @@
+-- ReadCronState(i): the clock and the schedules that may fire, from one statement. Paused rows are skipped here to
+-- save work; atomic_enqueue is what holds them back.
+-- $1 clock, or NULL for the database's own
+SELECT
+    coalesce($1::timestamptz, statement_timestamp()) AS now,
+    c.name,
+    c.cron_expr,
+    c.timezone,
+    c.missed_fire_policy,
+    c.last_enqueued_at,
+    c.anchored_at,
+    c.paused_at
+FROM awa.cron_jobs AS c
+WHERE c.paused_at IS NULL  -- Unpaused
