@@ -17,9 +17,7 @@ from tests import postgres
 
 settings.register_profile("dev", deadline=None, max_examples=50)
 settings.register_profile("ci", deadline=None, max_examples=100, derandomize=True, print_blob=True)
-settings.register_profile(
-    "soak", deadline=None, max_examples=100_000, suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("soak", deadline=None, max_examples=100_000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 _TEMPLATE = f"awa_cron_template_{os.getpid()}"

@@ -9,22 +9,17 @@ Actions that only the environment performs have no function: ``AdvanceClock`` is
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Literal
 
 import asyncpg
 
 from awa_cron import firing, rows
 from awa_cron.errors import DatabaseError, StoredScheduleInvalid
 from awa_cron.model import Dropped, FrozenFires, Job, Schedule, ScheduleState
-
-if TYPE_CHECKING:
-    from awa_cron.sql import Schema
-
-    Connection: TypeAlias = asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]
+from awa_cron.sql import Connection, Schema
 
 LOST_RACE = ("40001", "40P01")
 """SQLSTATEs that mean another transaction was first: serialization failure and deadlock."""
@@ -122,9 +117,7 @@ async def ping_leader(connection: Connection, schema: Schema) -> Leadership:
     return Leadership(holds_lock=row["holds_lock"], backend_pid=row["backend_pid"])
 
 
-async def read_cron_state(
-    connection: Connection, schema: Schema, *, clock: datetime | None = None
-) -> CronState:
+async def read_cron_state(connection: Connection, schema: Schema, *, clock: datetime | None = None) -> CronState:
     """Read the clock and every schedule that is not paused, in one statement.
 
     Spec: ReadCronState; ``firing.freeze`` chooses the fires from the result.
@@ -206,8 +199,8 @@ async def pause(
         DatabaseError: The server refused or the connection is gone.
     """
     async with asking("pause"):
-        changed = await connection.fetchval(schema.statement("pause"), name, by, clock)
-    return changed  # type: ignore[no-any-return]
+        changed: bool | None = await connection.fetchval(schema.statement("pause"), name, by, clock)
+    return changed
 
 
 async def resume(
@@ -225,8 +218,8 @@ async def resume(
         DatabaseError: The server refused or the connection is gone.
     """
     async with asking("resume"):
-        changed = await connection.fetchval(schema.statement("resume"), name, by, clock)
-    return changed  # type: ignore[no-any-return]
+        changed: bool | None = await connection.fetchval(schema.statement("resume"), name, by, clock)
+    return changed
 
 
 async def trigger(
@@ -320,9 +313,7 @@ async def remove(
         DatabaseError: The server refused or the connection is gone.
     """
     async with asking("remove"):
-        removed = await connection.fetchval(
-            schema.statement("remove"), name, schema.sync_lock_key, by, clock
-        )
+        removed = await connection.fetchval(schema.statement("remove"), name, schema.sync_lock_key, by, clock)
     return removed is not None
 
 
@@ -331,7 +322,7 @@ def lost_race(error: DatabaseError) -> bool:
     return isinstance(error.__cause__, asyncpg.PostgresError) and error.__cause__.sqlstate in LOST_RACE
 
 
-def _plan(row: Mapping[str, Any], pass_limit: int) -> rows.SyncPlan:
+def _plan(row: rows.Row, pass_limit: int) -> rows.SyncPlan:
     """Decide what a definition's write carries: the row it expects, and the fires it settles."""
     if not row["redefined"] or row["row_version"] is None:
         return rows.SyncPlan(row_version=row["row_version"])

@@ -8,7 +8,8 @@ import secrets
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 from awa_cron import actions, registration, rows
 from awa_cron.actions import asking
@@ -19,9 +20,6 @@ from awa_cron.scheduler import Scheduler
 from awa_cron.settings import Settings
 from awa_cron.sql import Schema
 from awa_cron.worker import Handler, Worker
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 AnyHandler = TypeVar("AnyHandler", bound=Handler)
 

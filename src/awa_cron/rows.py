@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from awa_cron import firing
 from awa_cron.model import (
@@ -18,6 +18,12 @@ from awa_cron.model import (
     ScheduleState,
     StoredSchedule,
 )
+
+
+class Row(Protocol):
+    """What the driver returns: values by column name."""
+
+    def __getitem__(self, column: str, /) -> Any: ...
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +83,12 @@ def _dropped(plan: SyncPlan) -> dict[str, Any] | None:
     }
 
 
-def schedule_state(row: Mapping[str, Any]) -> ScheduleState:
+def schedule_state(row: Row) -> ScheduleState:
     """Return what evaluating a stored schedule needs."""
     return ScheduleState(**{field.name: row[field.name] for field in dataclasses.fields(ScheduleState)})
 
 
-def stored_schedule(row: Mapping[str, Any]) -> StoredSchedule:
+def stored_schedule(row: Row) -> StoredSchedule:
     """Return a whole stored schedule."""
     names = {field.name for field in dataclasses.fields(StoredSchedule)} - {"broken"}
     return StoredSchedule(
@@ -96,7 +102,7 @@ def stored_schedule(row: Mapping[str, Any]) -> StoredSchedule:
     )
 
 
-def job(row: Mapping[str, Any]) -> Job:
+def job(row: Row) -> Job:
     """Return a job."""
     values = {field.name: row[field.name] for field in dataclasses.fields(Job)}
     return Job(
@@ -110,7 +116,7 @@ def job(row: Mapping[str, Any]) -> Job:
     )
 
 
-def event(row: Mapping[str, Any]) -> Event:
+def event(row: Row) -> Event:
     """Return an event."""
     values = {field.name: row[field.name] for field in dataclasses.fields(Event)}
     return Event(

@@ -7,17 +7,14 @@ import logging
 import random
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import asyncpg
 
 from awa_cron import actions, firing
+from awa_cron.database import Database
 from awa_cron.errors import DatabaseError, LeadershipLost
 from awa_cron.leader import Leader
-
-if TYPE_CHECKING:
-    from awa_cron.database import Database
-    from awa_cron.model import FrozenFires, Schedule
+from awa_cron.model import FrozenFires, Schedule
 
 log = logging.getLogger(__name__)
 

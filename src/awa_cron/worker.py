@@ -13,16 +13,14 @@ import random
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import asyncpg
 
 from awa_cron import queue_actions
+from awa_cron.database import Database
 from awa_cron.errors import DatabaseError
 from awa_cron.model import Job, JobState
-
-if TYPE_CHECKING:
-    from awa_cron.database import Database
 
 Handler: TypeAlias = Callable[[Job], Awaitable[None] | None]
 
@@ -249,6 +247,5 @@ class Worker:
 def _storable(error: dict[str, Any]) -> dict[str, Any]:
     """Replace what Postgres cannot store in JSON."""
     return {
-        key: value.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode()
-        for key, value in error.items()
+        key: value.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode() for key, value in error.items()
     }

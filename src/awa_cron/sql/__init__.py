@@ -10,8 +10,14 @@ import functools
 import hashlib
 import re
 from importlib import resources
+from typing import TypeAlias
+
+import asyncpg
 
 from awa_cron.errors import InvalidArgument
+
+Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
+"""A session: its own connection, or one lent by a pool."""
 
 _FILES = resources.files(__name__)
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,47}")
@@ -59,12 +65,8 @@ class Schema:
 
     def migrations(self) -> list[tuple[int, str, str]]:
         """Return (version, name, SQL) of every migration, oldest first."""
-        found = sorted(
-            entry.name for entry in (_FILES / "migrations").iterdir() if entry.name.endswith(".sql")
-        )
-        return [
-            (int(name[:4]), name[5:-4], in_schema(read(f"migrations/{name}"), self.name)) for name in found
-        ]
+        found = sorted(entry.name for entry in (_FILES / "migrations").iterdir() if entry.name.endswith(".sql"))
+        return [(int(name[:4]), name[5:-4], in_schema(read(f"migrations/{name}"), self.name)) for name in found]
 
 
 @functools.cache

@@ -1,0 +1,188 @@
+"""The dialect: cron text in, a validated `CronExpression` out, or a refusal with its remedy.
+
+Where cron implementations read the same text differently, the text is refused instead of guessed at.
+"""
+
+from __future__ import annotations
+
+import calendar
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from awa_cron.cronexpr.fields import (
+    DAY,
+    HOUR,
+    MINUTE,
+    MONTH,
+    SECOND,
+    WEEKDAY,
+    occurrences,
+    refusal,
+    shown,
+    values,
+)
+from awa_cron.errors import InvalidCronExpression
+
+MAX_LENGTH: Final = 256
+WITH_SECONDS: Final = 6
+A_LEAP_YEAR: Final = 2024
+BLANKS: Final = " \t\r\n"
+
+ALIASES: Final = {
+    "@YEARLY": "0 0 1 1 *",
+    "@ANNUALLY": "0 0 1 1 *",
+    "@MONTHLY": "0 0 1 * *",
+    "@WEEKLY": "0 0 * * 0",
+    "@DAILY": "0 0 * * *",
+    "@MIDNIGHT": "0 0 * * *",
+    "@HOURLY": "0 * * * *",
+}
+
+MonthTable = tuple[tuple[tuple[int, ...], ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CronExpression:
+    """A valid cron expression, made by `parse`. Two are equal when their texts are.
+
+    Attributes:
+        text: the expression in capitals, with single spaces and aliases expanded; it parses to its equal.
+        fixed_time: whether neither minute nor hour starts with ``*``; decides what a change of the clock does
+            (see `awa_cron.cronexpr.fires`).
+        seconds: ascending; ``(0,)`` for five fields.
+        minutes: ascending.
+        hours: ascending.
+        months: ascending; January is 1.
+        days: the matching days of a month, ascending, as ``days[weekday of the 1st][length - 28]`` with
+            Monday = 0: a month has one of only 28 shapes.
+    """
+
+    text: str
+    fixed_time: bool = field(compare=False)
+    seconds: tuple[int, ...] = field(compare=False, repr=False)
+    minutes: tuple[int, ...] = field(compare=False, repr=False)
+    hours: tuple[int, ...] = field(compare=False, repr=False)
+    months: tuple[int, ...] = field(compare=False, repr=False)
+    days: MonthTable = field(compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def parse(cron_expr: str | CronExpression) -> CronExpression:
+    """Validate a cron expression. Results are cached.
+
+    Args:
+        cron_expr: five fields, or six with the second first; or the result of an earlier `parse`.
+
+    Raises:
+        InvalidCronExpression: naming the field, its value, the reason and the remedy.
+    """
+    if isinstance(cron_expr, CronExpression):
+        return cron_expr
+    return _parse(_string(cron_expr))
+
+
+def _string(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    kind = type(value).__name__
+    raise InvalidCronExpression(
+        f"cron expression {shown(value)}: it is a {kind}; pass a string such as '0 9 * * MON-FRI'"
+    )
+
+
+# Every schedule is evaluated each second: room for all the expressions that a leader may hold, about 20 MB.
+@lru_cache(maxsize=2**16)
+def _parse(cron_expr: str) -> CronExpression:
+    try:
+        return _expression(_split(cron_expr))
+    except InvalidCronExpression as refused:
+        raise InvalidCronExpression(f"cron expression {shown(cron_expr)}: {refused}") from None
+
+
+def _split(cron_expr: str) -> list[str]:
+    """Five or six fields, in capitals."""
+    text = cron_expr.strip(BLANKS)
+    if not text:
+        raise InvalidCronExpression("it is empty; write five fields such as '0 9 * * *'")
+    if len(text) > MAX_LENGTH:
+        raise InvalidCronExpression(f"it has {len(text)} characters; write at most {MAX_LENGTH}")
+    odd = next((character for character in text if not (" " <= character <= "~" or character == "\t")), None)
+    if odd is not None:
+        raise InvalidCronExpression(f"it contains {odd!a}; write ASCII digits, letters and signs between spaces")
+    text = text.upper()
+    if text.startswith("@"):
+        return _alias(text).split()
+    if text.startswith(("CRON_TZ=", "TZ=")):
+        raise InvalidCronExpression("it names a time zone; give that as the schedule's timezone")
+    fields = text.split()
+    if len(fields) not in (5, WITH_SECONDS):
+        raise InvalidCronExpression(
+            f"it has {len(fields)} field{'s' * (len(fields) != 1)}; write five (minute, hour, day-of-month, month,"
+            f" day-of-week), or six with the second first; there is none for the year"
+        )
+    return fields
+
+
+def _alias(text: str) -> str:
+    if text in ALIASES:
+        return ALIASES[text]
+    remedies = {
+        "@REBOOT": "start that work where the process starts",
+        "@EVERY": "write a step such as '*/5 * * * *'",
+    }
+    known = f"write five fields, or one of {' '.join(ALIASES).lower()}"
+    raise InvalidCronExpression(f"this alias is not known; {remedies.get(text.split(maxsplit=1)[0], known)}")
+
+
+def _expression(fields: list[str]) -> CronExpression:
+    second, minute, hour, day, month, weekday = fields if len(fields) == WITH_SECONDS else ["0", *fields]
+    expression = CronExpression(
+        text=" ".join(fields),
+        fixed_time=not minute.startswith("*") and not hour.startswith("*"),
+        seconds=values(SECOND, second),
+        minutes=values(MINUTE, minute),
+        hours=values(HOUR, hour),
+        months=values(MONTH, month),
+        days=_month_table(day, weekday),
+    )
+    lengths = {calendar.monthrange(A_LEAP_YEAR, number)[1] for number in expression.months}
+    if not any(shapes[length - 28] for shapes in expression.days for length in lengths):
+        raise refusal(
+            DAY, day, f"never comes in month {month!r}", f"write 1 to {max(lengths)}, or L for the last day"
+        )
+    return expression
+
+
+@lru_cache(maxsize=4096)
+def _month_table(day: str, weekday: str) -> MonthTable:
+    """The matching days for each weekday that a month can start on, and each length that it can have."""
+    dates = () if day == "L" else values(DAY, day)
+    weekdays = occurrences(weekday)
+    for stepped, other, where in ((day, weekday, DAY), (weekday, day, WEEKDAY)):
+        if stepped.startswith("*/") and other != "*":
+            raise refusal(
+                where,
+                stepped,
+                "is a stepped star while the other day field is restricted (schedulers disagree)",
+                "list its values instead, or write * in the other day field",
+            )
+    if "#" in weekday and day != "*":
+        raise refusal(
+            WEEKDAY, weekday, f"stands beside day-of-month {day!r}", "write * there, or plain weekdays here"
+        )
+    either = "*" not in (day, weekday)
+
+    def matches(date: int, first: int, length: int) -> bool:
+        by_date = date in dates or (day == "L" and date == length)
+        by_weekday = ((first + date) % 7, (date + 6) // 7) in weekdays
+        return by_date or by_weekday if either else by_date and by_weekday
+
+    return tuple(
+        tuple(
+            tuple(date for date in range(1, length + 1) if matches(date, first, length)) for length in range(28, 32)
+        )
+        for first in range(7)
+    )
