@@ -96,10 +96,13 @@ def _string(value: object) -> str:
 # Every schedule is evaluated each second: room for all the expressions that a leader may hold, about 20 MB.
 @lru_cache(maxsize=2**16)
 def _parse(cron_expr: str) -> CronExpression:
+    fields: list[str] = []
     try:
-        return _expression(_split(cron_expr))
+        fields = _split(cron_expr)
+        return _expression(fields)
     except InvalidCronExpression as refused:
-        raise InvalidCronExpression(f"cron expression {shown(cron_expr)}: {refused}") from None
+        order = " (of six fields, the first is the second)" if len(fields) == WITH_SECONDS else ""
+        raise InvalidCronExpression(f"cron expression {shown(cron_expr)}: {refused}{order}") from None
 
 
 def _split(cron_expr: str) -> list[str]:

@@ -31,17 +31,19 @@ DAY: Final = Field("day-of-month", 1, 31, 31)
 MONTH: Final = Field("month", 1, 12, 12, _MONTHS)
 WEEKDAY: Final = Field("day-of-week", 0, 7, 7, _WEEKDAYS)
 
-# Values that people bring from elsewhere, and why each is none here.
+# Values that people bring from elsewhere: why each is none here, and what to write if not the allowed numbers.
 _FOREIGN: Final = (
-    (r"", "lacks a value"),
-    (r"\?", "is not known here (elsewhere it means *)"),
-    (r"[HR](\(.*)?", "would be another time for each evaluator"),
+    (r"", "lacks a value before or after a sign", None),
+    (r"\?", "is not known here", "write *"),
+    (r"[HR](\(.*)?", "would be another time for each evaluator", None),
     (
         rf"({'|'.join(_MONTHS + _WEEKDAYS)}).*",
         "is a name out of place (three letters, in month or day-of-week)",
+        None,
     ),
-    (r".*L.*", "uses L, which can only stand alone as the day-of-month"),
-    (r"\d*W\d*", "uses W (the nearest working day), which is not known here"),
+    (r".*L.*", "is not the one use of L, alone as the day-of-month", None),
+    (r"\d*W\d*", "is not known here", "write the date, or the weekdays as MON-FRI"),
+    (r".*", "is not a number", None),
 )
 
 
@@ -49,6 +51,8 @@ _FOREIGN: Final = (
 def values(where: Field, text: str) -> tuple[int, ...]:
     """The numbers that a field's text stands for, ascending; Sunday may be 0, 7 or both."""
     terms = text.split(",")
+    if "" in terms:
+        raise refusal(where, text, "has an empty element", "write values between single commas")
     if len(terms) > 1 and any(term.startswith("*") for term in terms):
         last = where.low + where.size - 1
         raise refusal(where, text, "has * inside a list", f"write * alone, and */n as {where.low}-{last}/n")
@@ -107,8 +111,9 @@ def _value(where: Field, term: str, text: str) -> int:
     named = f" or {where.names[0]} to {where.names[-1]}" if where.names else ""
     allowed = f"write {where.low} to {where.high}{named}"
     if not text.isdigit():
-        reason = next((why for pattern, why in _FOREIGN if re.fullmatch(pattern, text)), "is not a number")
-        raise refusal(where, term, reason, allowed)
+        for pattern, reason, remedy in _FOREIGN:
+            if re.fullmatch(pattern, text):
+                raise refusal(where, term, reason, remedy or allowed)
     if not where.low <= int(text) <= where.high:
         raise refusal(where, term, f"is outside {where.low} to {where.high}", allowed)
     return int(text)
