@@ -61,6 +61,7 @@ class Client:
         self._handlers: dict[str, Handler] = {}
         self._database: Database | None = None
         self._scheduler: Scheduler | None = None
+        self._running: asyncio.Task[object] | None = None
 
     def periodic(
         self,
@@ -162,17 +163,30 @@ class Client:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        database, self._database = self._connected(), None
+        database = self._connected()
+        if self._running is not None and self._running is not asyncio.current_task():
+            self._running.cancel()
+            await asyncio.wait([self._running])
+        self._database = None
         await database.close()
 
     async def run_forever(self, *, evaluate: bool = True, work: bool = True) -> None:
         """Sync, stand for election, evaluate while leading, and run jobs, until cancelled.
 
+        Leaving the client cancels it too. Either way running handlers may finish first, for
+        ``Settings.shutdown_timeout_s`` at most.
+
         Args:
             evaluate: Take part in syncing and leading.
             work: Run jobs of the kinds that have a handler here.
+
+        Raises:
+            InvalidArgument: The client is not entered, or runs already.
         """
         database = self._connected()
+        if self._running is not None:
+            raise InvalidArgument("the client runs already: one run_forever() is enough")
+        self._running = asyncio.current_task()
         self._scheduler = Scheduler(database, lambda: self.schedules, self.actor, self._clock)
         worker = Worker(database, self._handlers, self._queues, self.actor)
         try:
@@ -182,7 +196,7 @@ class Client:
                 if work:
                     parts.create_task(worker.run(), name="awa_cron worker")
         finally:
-            self._scheduler = None
+            self._scheduler = self._running = None
 
     async def pause(self, name: str, *, by: str | None = None) -> bool:
         """Stop a schedule's automatic fires; its jobs go on.

@@ -83,11 +83,12 @@ class Database:
         Raises:
             DatabaseError: The database is not open, no connection came in time, or its use took too long.
         """
-        if self._pool is None:
+        pool = self._pool
+        if pool is None:
             raise DatabaseError("not connected: use `async with client:`")
         timeout_s = self.settings.statement_timeout_s
         try:
-            connection = await self._pool.acquire(timeout=timeout_s)
+            connection = await pool.acquire(timeout=timeout_s)
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
             raise DatabaseError(f"no connection: {error or type(error).__name__}") from error
         try:
@@ -103,7 +104,7 @@ class Database:
             connection.terminate()
             raise
         finally:
-            await self._pool.release(connection, timeout=timeout_s)
+            await pool.release(connection, timeout=timeout_s)
 
     async def dedicated(self, purpose: str, **session: str) -> asyncpg.Connection[asyncpg.Record]:
         """Open a connection outside the pool.

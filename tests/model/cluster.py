@@ -1,0 +1,311 @@
+"""The real side of the model: instances with sessions of their own on one Postgres, driven one action at a time.
+
+Every action has the spec's name and goes through ``awa_cron.actions``; ``observe`` reads back what the spec's
+variables are made of. An instant ``t`` of the model is the ``t``-th minute after ``EPOCH``, and is handed to the
+statements as their clock.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import asyncpg
+
+from awa_cron import actions, firing, registration
+from awa_cron.errors import DatabaseError
+from awa_cron.model import FrozenFires, Schedule
+from awa_cron.sql import Connection, Schema
+
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+_OBSERVE = """
+SELECT
+    (SELECT coalesce(json_agg(json_build_array(
+        name, cron_expr, last_enqueued_at, anchored_at, paused_at IS NOT NULL)), '[]') FROM awa.cron_jobs)::text,
+    (SELECT coalesce(json_agg(json_build_array(
+        metadata ->> 'cron_name', metadata ->> 'cron_fire_time')), '[]') FROM awa.jobs)::text,
+    (SELECT coalesce(json_agg(json_build_array(name, last_enqueued_at)), '[]') FROM awa.cron_events
+        WHERE action = 'remove')::text,
+    (SELECT max(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 1
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND (classid::bigint << 32) | objid::bigint = $1)
+"""
+
+
+def instant(time: int) -> datetime:
+    """The database's clock at an instant of the model."""
+    return EPOCH + timedelta(minutes=time)
+
+
+def minutes(text: str | None) -> int | None:
+    """The model's instant of a timestamp that the database printed."""
+    if text is None:
+        return None
+    elapsed = datetime.fromisoformat(text) - EPOCH
+    assert elapsed % timedelta(minutes=1) == timedelta(0), f"{text} is no instant of the model"
+    return elapsed // timedelta(minutes=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A stored schedule in the model's terms."""
+
+    definition: str
+    last: int | None
+    anchor: int
+    paused: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Observed:
+    """What the spec's variables are in the database and in the instances, without the clock."""
+
+    rows: dict[str, Row]
+    jobs: dict[str, dict[int, int]]
+    triggered: dict[str, int]
+    floor: dict[str, int]
+    lock: str | None
+    up: dict[str, bool]
+    believes: dict[str, bool]
+    snapshot: dict[str, dict[str, tuple[int | None, tuple[int, ...]]] | None]
+
+
+class Instance:
+    """One process's share: a leader session, a working session, and what it has read."""
+
+    def __init__(self) -> None:
+        self.up = True
+        self.believes = False
+        self.leader: asyncpg.Connection[asyncpg.Record] | None = None
+        self.leader_pid: int | None = None
+        self.work: asyncpg.Connection[asyncpg.Record] | None = None
+        self.snapshot: list[FrozenFires] | None = None
+
+    def step_down(self) -> None:
+        if self.leader is not None:
+            self.leader.terminate()
+        self.leader, self.leader_pid, self.believes, self.snapshot = None, None, False, None
+
+
+class Cluster:
+    """Instances and operators on one migrated database.
+
+    Args:
+        dsn: A database of its own.
+        instances: Their names.
+        policies: The missed-fire policy of each schedule; the keys are all schedules.
+        expressions: The cron expression of each definition.
+        pass_limit: The most fires of a catch-up schedule in one pass.
+        schema: Where the tables are; tests hand in one with broken statements.
+    """
+
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        instances: list[str],
+        policies: Mapping[str, str],
+        expressions: Mapping[str, str],
+        pass_limit: int,
+        schema: Schema | None = None,
+    ) -> None:
+        self._dsn = dsn
+        self._policies = policies
+        self._definition_of = {
+            self._registered(name, definition, expressions).cron_expr: definition
+            for name in policies
+            for definition in expressions
+        }
+        self._expressions = expressions
+        self._pass_limit = pass_limit
+        self._schema = schema or Schema()
+        self._names = instances
+        self._instances = {name: Instance() for name in instances}
+        self._operator: asyncpg.Connection[asyncpg.Record] | None = None
+
+    async def open(self) -> None:
+        """Connect the operator and empty the tables."""
+        self._operator = await asyncpg.connect(self._dsn)
+        await self._operator.execute("DELETE FROM awa.cron_jobs; DELETE FROM awa.jobs; DELETE FROM awa.cron_events")
+
+    async def close(self) -> None:
+        """End every session."""
+        for instance in self._instances.values():
+            instance.step_down()
+            if instance.work is not None:
+                instance.work.terminate()
+        if self._operator is not None:
+            # The server frees the lock when it notices; the next example must not find it held.
+            await self._operator.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() "
+                "AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            )
+            await self._operator.close()
+
+    @property
+    def operator(self) -> Connection:
+        assert self._operator is not None, "the cluster is not open"
+        return self._operator
+
+    # The actions, in the spec's order. `now` is the model's clock.
+
+    async def acquire_leader(self, now: int, i: str) -> None:
+        instance = self._instances[i]
+        if instance.leader is None or instance.leader.is_closed():
+            instance.leader = await asyncpg.connect(self._dsn)
+        found = await actions.acquire_leader(instance.leader, self._schema, actor=i)
+        if found.holds_lock:
+            instance.believes, instance.leader_pid = True, found.backend_pid
+
+    async def ping_leader(self, now: int, i: str) -> None:
+        instance = self._instances[i]
+        assert instance.leader is not None
+        try:
+            found = await actions.ping_leader(instance.leader, self._schema)
+            holds = found.holds_lock and found.backend_pid == instance.leader_pid
+        except DatabaseError:
+            holds = False
+        if not holds:
+            instance.step_down()
+
+    async def read_cron_state(self, now: int, i: str) -> None:
+        instance = self._instances[i]
+        state = await actions.read_cron_state(await self._work(i), self._schema, clock=instant(now))
+        if state.now is not None:
+            frozen, broken = firing.freeze(state.schedules, state.now, self._pass_limit)
+            assert not broken, broken
+            instance.snapshot = frozen or None
+
+    async def atomic_enqueue(self, now: int, i: str) -> None:
+        instance = self._instances[i]
+        assert instance.snapshot is not None
+        await actions.atomic_enqueue(
+            await self._work(i), self._schema, instance.snapshot, actor=i, clock=instant(now)
+        )
+        instance.snapshot = None
+
+    cas_fail = atomic_enqueue
+
+    async def lose_leader(self, now: int, i: str) -> None:
+        instance = self._instances[i]
+        assert instance.leader is not None
+        await actions.lose_leader(instance.leader, self._schema, actor=i)
+        instance.step_down()
+
+    async def drop_session(self, now: int, i: str) -> None:
+        await self._end(self._instances[i].leader_pid)
+
+    async def crash(self, now: int, i: str, *, in_transaction: bool = False) -> None:
+        """End the instance's sessions; in the middle of its enqueue, if it has one to make."""
+        instance = self._instances[i]
+        if in_transaction and instance.snapshot is not None:
+            work = await self._work(i)
+            await work.execute("BEGIN")
+            await actions.atomic_enqueue(work, self._schema, instance.snapshot, actor=i, clock=instant(now))
+        await self._end(instance.leader_pid)
+        if instance.work is not None:
+            await self._end(instance.work.get_server_pid())
+            instance.work.terminate()
+            instance.work = None
+        instance.step_down()
+        instance.up = False
+
+    async def recover(self, now: int, i: str) -> None:
+        self._instances[i].up = True
+
+    async def pause(self, now: int, s: str) -> None:
+        await actions.pause(self.operator, self._schema, s, by="operator", clock=instant(now))
+
+    async def resume(self, now: int, s: str) -> None:
+        await actions.resume(self.operator, self._schema, s, by="operator", clock=instant(now))
+
+    async def trigger(self, now: int, s: str) -> None:
+        await actions.trigger(self.operator, self._schema, s, by="operator", clock=instant(now))
+
+    async def sync(self, now: int, s: str, d: str) -> None:
+        result = await actions.sync(
+            self.operator,
+            self._schema,
+            [self._registered(s, d, self._expressions)],
+            actor="deployment",
+            pass_limit=self._pass_limit,
+            clock=instant(now),
+        )
+        assert result.lost == (), "a sync that nobody disturbs loses no race"
+
+    async def remove(self, now: int, s: str) -> None:
+        await actions.remove(self.operator, self._schema, s, by="operator", clock=instant(now))
+
+    async def observe(self) -> Observed:
+        """Read back every variable of the spec but the clock."""
+        found = await self.operator.fetchrow(_OBSERVE, self._schema.leader_lock_key)
+        assert found is not None
+        stored, made, removed = (_json(found[column]) for column in range(3))
+        jobs: dict[str, Counter[int]] = {name: Counter() for name in self._policies}
+        triggered = dict.fromkeys(self._policies, 0)
+        for name, fire in made:
+            when = minutes(fire)
+            if when is None:
+                triggered[name] += 1
+            else:
+                jobs[name][when] += 1
+        floor = dict.fromkeys(self._policies, 0)
+        for name, last in removed:
+            floor[name] = max(floor[name], minutes(last) or 0)
+        holder = {each.leader_pid: name for name, each in self._instances.items()}.get(found[3])
+        assert (found[3] is None) == (holder is None), "an unknown session holds the lock"
+        return Observed(
+            rows={
+                name: Row(self._definition_of[cron_expr], minutes(last), minutes(anchor) or 0, paused)
+                for name, cron_expr, last, anchor, paused in stored
+            },
+            jobs={name: dict(counts) for name, counts in jobs.items()},
+            triggered=triggered,
+            floor=floor,
+            lock=holder,
+            up={name: each.up for name, each in self._instances.items()},
+            believes={name: each.believes for name, each in self._instances.items()},
+            snapshot={name: _snapshot(each.snapshot) for name, each in self._instances.items()},
+        )
+
+    def _registered(self, name: str, definition: str, expressions: Mapping[str, str]) -> Schedule:
+        return registration.schedule(
+            name, expressions[definition], kind="model", missed_fire_policy=self._policies[name]
+        )
+
+    async def _work(self, i: str) -> Connection:
+        instance = self._instances[i]
+        if instance.work is None:
+            instance.work = await asyncpg.connect(self._dsn)
+        return instance.work
+
+    async def _end(self, backend_pid: int | None) -> None:
+        """End a server process, and wait until it is gone."""
+        if backend_pid is not None:
+            await self.operator.execute("SELECT pg_terminate_backend($1, 5000)", backend_pid)
+
+
+def _snapshot(frozen: list[FrozenFires] | None) -> dict[str, tuple[int | None, tuple[int, ...]]] | None:
+    if frozen is None:
+        return None
+    return {
+        each.name: (
+            _minute(each.expected_last_enqueued_at),
+            tuple((fire - EPOCH) // timedelta(minutes=1) for fire in each.fires),
+        )
+        for each in frozen
+    }
+
+
+def _minute(time: datetime | None) -> int | None:
+    return None if time is None else (time - EPOCH) // timedelta(minutes=1)
+
+
+def _json(text: str) -> list[Any]:
+    import json  # noqa: PLC0415
+
+    return json.loads(text)  # type: ignore[no-any-return]
