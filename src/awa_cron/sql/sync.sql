@@ -1,13 +1,12 @@
 -- Sync(s, d): write the definitions that differ from what is stored; never delete, never touch a pause. An edit of
 -- cron_expr or timezone settles first: the fires given for it become jobs of the old definition, and the anchor
 -- moves to the clock of the read. A name that does not come back has lost a race and is read again.
--- $1 definitions as JSON (the columns, row_version as read or null, fires to settle, dropped), $2 lock key,
--- $3 clock of the read, $4 actor, $5 clock, or NULL for the database's own
-WITH serial AS MATERIALIZED (
-    -- Remove holds this lock too, so the clock of an insert is read after every removal of that name.
-    SELECT pg_advisory_xact_lock($2::bigint)
-), clock AS MATERIALIZED (
-    SELECT coalesce($5::timestamptz, clock_timestamp()) AS now FROM serial
+-- The transaction must hold the sync lock, taken by an earlier statement: remove holds it too, so this statement
+-- sees every removal of a name that it inserts, and its clock is later.
+-- $1 definitions as JSON (the columns, row_version as read or null, fires to settle, dropped),
+-- $2 clock of the read, $3 actor, $4 clock, or NULL for the database's own
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($4::timestamptz, statement_timestamp()) AS now
 ), defined AS MATERIALIZED (
     SELECT d.*
     FROM jsonb_to_recordset($1::jsonb) AS d (
@@ -25,7 +24,7 @@ WITH serial AS MATERIALIZED (
               c.paused_at IS NULL                                                    -- Unpaused
               AND (c.last_enqueued_at IS NULL OR d.fires[1] > c.last_enqueued_at)    -- Advances
               AND d.fires[1] > c.anchored_at                                         -- AfterAnchor
-              AND d.fires[cardinality(d.fires)] <= $3::timestamptz                   -- AlreadyDue
+              AND d.fires[cardinality(d.fires)] <= $2::timestamptz                   -- AlreadyDue
           ))
     ORDER BY c.name
     FOR NO KEY UPDATE OF c SKIP LOCKED
@@ -35,7 +34,8 @@ WITH serial AS MATERIALIZED (
         priority = d.priority, max_attempts = d.max_attempts, tags = d.tags, metadata = d.metadata,
         missed_fire_policy = d.missed_fire_policy,
         last_enqueued_at = coalesce(b.fires[cardinality(b.fires)], c.last_enqueued_at),
-        anchored_at = CASE WHEN b.redefined THEN $3::timestamptz ELSE c.anchored_at END,
+        -- Never back, even if the clock has stepped back: the anchor may stand for a removed schedule's fires.
+        anchored_at = CASE WHEN b.redefined THEN greatest($2::timestamptz, c.anchored_at) ELSE c.anchored_at END,
         updated_at = clock.now
     FROM before AS b JOIN defined AS d USING (name), clock
     WHERE c.name = b.name
@@ -87,8 +87,8 @@ WITH serial AS MATERIALIZED (
 )
 INSERT INTO awa.cron_events (clock, action, name, actor, fires, job_ids, last_enqueued_at, details)
 SELECT
-    CASE WHEN o.change = 'redefined' THEN $3::timestamptz ELSE clock.now END,
-    'sync', o.name, $4::text, o.fires, coalesce(made.job_ids, '{}'), o.last_enqueued_at,
+    CASE WHEN o.change = 'redefined' THEN $2::timestamptz ELSE clock.now END,
+    'sync', o.name, $3::text, o.fires, coalesce(made.job_ids, '{}'), o.last_enqueued_at,
     o.before || jsonb_strip_nulls(jsonb_build_object(
         'change', o.change, 'cron_expr', d.cron_expr, 'timezone', d.timezone, 'dropped', d.dropped
     ))
