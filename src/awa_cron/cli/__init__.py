@@ -1,0 +1,26 @@
+"""The command line, ``awa-cron``. Needs the ``cli`` extra.
+
+Exit status: 0 done, 1 failed, 2 used wrongly, 3 no such schedule. Results go to stdout, everything else to stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+EXTRA = {"click", "rich"}
+
+
+def main() -> NoReturn:
+    """Run the command line with the process's arguments."""
+    try:
+        from awa_cron.cli.root import root  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in EXTRA:
+            raise
+        sys.exit(f"Error: the command line needs {error.name}, which is not installed: pip install 'awa-cron[cli]'")
+    for stream in (sys.stdout, sys.stderr):
+        # A name that the terminal's encoding lacks is shown escaped, and stops nothing.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    root(prog_name="awa-cron")
+    sys.exit(0)

@@ -1,0 +1,84 @@
+"""The verbs by which an operator acts on a schedule: pause, resume, trigger, remove."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from awa_cron.cli import output
+from awa_cron.cli.target import Target, ask, database_options, json_option, schema_option
+
+Verb = TypeVar("Verb", bound=Callable[..., Any])
+
+
+def _login_name() -> str | None:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return None
+
+
+def on_a_schedule(verb: Verb) -> Verb:
+    """Add what these verbs share: NAME, --by, the database, --json."""
+    decorators: list[Callable[[Any], Any]] = [
+        click.argument("name"),
+        click.option("--by", default=_login_name, help="Label in the history; default: your login name."),
+        database_options,
+        schema_option,
+        json_option,
+    ]
+    decorated: Any = verb
+    for decorator in reversed(decorators):
+        decorated = decorator(decorated)
+    return decorated  # type: ignore[no-any-return]
+
+
+@click.command()
+@on_a_schedule
+def pause(target: Target, name: str, by: str | None, *, as_json: bool) -> None:
+    """Stop a schedule's automatic fires. Its jobs go on."""
+    changed = ask(target, lambda client: client.pause(name, by=by))
+    _report(name, changed, "paused", "was paused already; its label stays", as_json=as_json)
+
+
+@click.command()
+@on_a_schedule
+def resume(target: Target, name: str, by: str | None, *, as_json: bool) -> None:
+    """Let a schedule fire again. Its policy decides about the fires it missed."""
+    changed = ask(target, lambda client: client.resume(name, by=by))
+    _report(name, changed, "resumed", "was not paused", as_json=as_json)
+
+
+@click.command()
+@on_a_schedule
+def trigger(target: Target, name: str, by: str | None, *, as_json: bool) -> None:
+    """Insert a job of a schedule now, paused or not. Its own fires are not touched."""
+    job = ask(target, lambda client: client.trigger(name, by=by))
+    if as_json:
+        output.json_of(job)
+    else:
+        click.echo(f"job {job.id} of {output.printable(name)} waits in queue {output.printable(job.queue)}")
+
+
+@click.command()
+@on_a_schedule
+def remove(target: Target, name: str, by: str | None, *, as_json: bool) -> None:
+    """Delete a schedule. Its jobs stay.
+
+    A process that still registers it brings it back at its next sync, without firing for the past.
+    """
+    ask(target, lambda client: client.remove(name, by=by))
+    if as_json:
+        output.json_of({"name": name, "removed": True})
+    else:
+        click.echo(f"{output.printable(name)}: removed")
+
+
+def _report(name: str, changed: bool, done: str, already: str, *, as_json: bool) -> None:
+    if as_json:
+        output.json_of({"name": name, "changed": changed})
+    else:
+        click.echo(f"{output.printable(name)}: {done if changed else already}")

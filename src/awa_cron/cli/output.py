@@ -1,0 +1,73 @@
+"""How results look: tables and lines for people, JSON for scripts. Times are UTC unless a zone is named."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import unicodedata
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+WIDEST = 10_000
+"""Columns of a table that no terminal limits."""
+
+
+def json_of(value: object) -> None:
+    """Print a value as JSON: datetimes as ISO 8601 in UTC with a ``Z``, records as objects."""
+    click.echo(json.dumps(_plain(value), indent=2, ensure_ascii=False))
+
+
+def moment(value: datetime | None) -> str:
+    """Return a time as people read it, in UTC and to the second; a dash for none."""
+    return "-" if value is None else value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def printable(text: str) -> str:
+    """Return text with its control characters escaped: rows written by hand may hold any."""
+    return "".join(
+        character if unicodedata.category(character)[0] != "C" else character.encode("unicode_escape").decode()
+        for character in text
+    )
+
+
+def table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
+    """Print a table; in a pipe it has neither colours nor a width to fit in."""
+    console = Console(highlight=False, soft_wrap=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=WIDEST, color_system=None)
+    shown = Table(box=box.SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False)
+    for column in columns:
+        shown.add_column(column, overflow="fold")
+    for line in lines:
+        shown.add_row(*(Text(printable(cell)) for cell in line))
+    console.print(shown)
+
+
+def fields(pairs: Mapping[str, str]) -> None:
+    """Print names and values, one pair a line, values in one column."""
+    width = max(map(len, pairs))
+    for name, value in pairs.items():
+        click.echo(f"{name:<{width}}  {printable(value)}")
+
+
+def _plain(value: object) -> object:
+    match value:
+        case datetime():
+            return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        case enum.Enum():
+            return value.value
+        case Mapping():
+            return {str(key): _plain(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [_plain(inner) for inner in value]
+        case _ if dataclasses.is_dataclass(value):
+            return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        case _:
+            return value

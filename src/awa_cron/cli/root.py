@@ -1,0 +1,51 @@
+"""The group of verbs, and what an error becomes: one line on stderr and an exit status."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from awa_cron.cli import demonstrate, look, operate, run, schema
+from awa_cron.cli.failure import status
+from awa_cron.errors import AwaCronError
+
+
+class Verbs(click.Group):
+    """A group that keeps the order of its verbs and reports our errors without a traceback."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the verbs in the order in which people meet them."""
+        return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a verb; turn an error of ours into its line and status."""
+        try:
+            return super().invoke(ctx)
+        except AwaCronError as error:
+            raise status(error)(" ".join(str(error).split())) from error
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="awa-cron", message="%(version)s")
+def root() -> None:
+    """Periodic jobs for Postgres that cannot lose a fire or make it twice.
+
+    Exit status: 0 done, 1 failed, 2 used wrongly, 3 no such schedule.
+    """
+
+
+for verb in (
+    schema.migrate,
+    run.run,
+    look.list_,
+    look.show,
+    look.next_,
+    look.history,
+    operate.pause,
+    operate.resume,
+    operate.trigger,
+    operate.remove,
+    demonstrate.demo,
+):
+    root.add_command(verb)
