@@ -1,7 +1,8 @@
 """The actions of ``spec/AwaCron.tla`` on a real database, by the same names and in the same order.
 
-Each function runs one statement (``sync`` reads first) on the connection it is given and returns what happened.
-A lost race is a return value. The clock is an argument everywhere; None, the default, is the database's own.
+Each function runs one statement (``sync`` reads and locks first) on the connection it is given and returns what
+happened. A lost race is a return value. The clock is an argument everywhere; None, the default, is the database's
+own.
 Actions that only the environment performs have no function: ``AdvanceClock`` is the clock, ``DropSession``,
 ``Crash`` and ``Recover`` are ended sessions and processes. ``CASFail`` is ``atomic_enqueue`` with an empty result.
 """
@@ -256,7 +257,7 @@ async def sync(
     Source: ADR-007, "Multi-deployment safety"; an edit settles first (spec/decisions/0001-anchor.md).
 
     Args:
-        connection: Any session.
+        connection: Any session, not inside a transaction.
         schema: Where the schedules are.
         schedules: What this process registers, names distinct.
         actor: Who syncs, for the event log.
@@ -275,11 +276,12 @@ async def sync(
     defined = {schedule.name: schedule for schedule in schedules}
     plans = {row["defined_name"]: _plan(row, pass_limit) for row in found}
     try:
-        async with asking("sync"):
+        # The lock comes first, so that the statement's snapshot and clock come after everything that had it before.
+        async with asking("sync"), connection.transaction(isolation="read_committed"):
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", schema.sync_lock_key)
             written = await connection.fetch(
                 schema.statement("sync"),
                 rows.definitions((defined[name] for name in plans), plans),
-                schema.sync_lock_key,
                 found[0]["now"],
                 actor,
                 clock,

@@ -125,7 +125,8 @@ class Scheduler:
             if not _refused_content(error):
                 raise
             if len(batch) == 1:
-                return {batch[0].name: f"its jobs are refused: {error}"}
+                # Without the details, which show the job's id: the reason must be the same in every pass.
+                return {batch[0].name: f"its jobs are refused: {str(error.__cause__).partition(chr(10))[0]}"}
             middle = len(batch) // 2
             return await self._enqueue(batch[:middle]) | await self._enqueue(batch[middle:])
         for frozen in batch:

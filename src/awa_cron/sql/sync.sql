@@ -13,7 +13,7 @@ WITH clock AS MATERIALIZED (
         name text, cron_expr text, timezone text, kind text, queue text, args jsonb, priority smallint,
         max_attempts smallint, tags text[], metadata jsonb, missed_fire_policy text,
         row_version text, fires timestamptz[], dropped jsonb
-    ), clock
+    )
 ), before AS MATERIALIZED (
     SELECT
         c.*, d.fires,

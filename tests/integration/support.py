@@ -1,0 +1,179 @@
+"""Words that the scenario tests share: instants, rows written by hand, a node whose clock is moved by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+import asyncpg
+
+from awa_cron import registration
+from awa_cron.database import Database
+from awa_cron.model import Schedule
+from awa_cron.scheduler import Scheduler
+from awa_cron.settings import Settings
+from awa_cron.sql import Schema
+
+Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+Fires: TypeAlias = dict[str, list[datetime]]
+
+LEVELS = ("read committed", "repeatable read", "serializable")
+
+
+def at(text: str) -> datetime:
+    """Return the UTC instant written as ``2026-01-01 00:00:30``."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def every(*texts: str) -> list[datetime]:
+    return [at(text) for text in texts]
+
+
+def schedule(name: str = "s", cron_expr: str = "0 * * * *", **fields: Any) -> Schedule:
+    """Return a registered schedule of the kind ``work``."""
+    return registration.schedule(name, cron_expr, **({"kind": "work"} | fields))
+
+
+async def write_row(session: Session, name: str = "s", cron_expr: str = "0 * * * *", **columns: Any) -> None:
+    """Write a schedule's row by hand; without an anchor it is anchored at ``last_enqueued_at`` or long ago."""
+    values = {"name": name, "cron_expr": cron_expr, "kind": "work"} | columns
+    values.setdefault("anchored_at", values.get("last_enqueued_at") or at("2001-01-01 00:00"))
+    places = ", ".join(f"${i}" for i in range(1, len(values) + 1))
+    await session.execute(f"INSERT INTO awa.cron_jobs ({', '.join(values)}) VALUES ({places})", *values.values())
+
+
+async def row_of(session: Session, name: str = "s") -> asyncpg.Record:
+    row = await session.fetchrow("SELECT *, xmin::text, ctid::text FROM awa.cron_jobs WHERE name = $1", name)
+    assert row is not None, f"no schedule {name!r}"
+    return row
+
+
+async def last_of(session: Session, name: str = "s") -> datetime | None:
+    row = await row_of(session, name)
+    last: datetime | None = row["last_enqueued_at"]
+    return last
+
+
+async def fires_in(session: Session, *, after_id: int = 0) -> Fires:
+    """Return the fire instants of the automatic jobs by schedule, in the order of their ids."""
+    rows = await session.fetch(
+        "SELECT metadata ->> 'cron_name' AS name, (metadata ->> 'cron_fire_time')::timestamptz AS fire"
+        " FROM awa.jobs WHERE id > $1 AND metadata ? 'cron_fire_time' ORDER BY id",
+        after_id,
+    )
+    fires: Fires = {}
+    for row in rows:
+        fires.setdefault(row["name"], []).append(row["fire"])
+    return fires
+
+
+async def fires_of(session: Session, name: str = "s") -> list[datetime]:
+    return (await fires_in(session)).get(name, [])
+
+
+async def events_of(session: Session, name: str | None = "s", action: str | None = None) -> list[dict[str, Any]]:
+    """Return events, oldest first, with their details read."""
+    rows = await session.fetch(
+        "SELECT * FROM awa.cron_events WHERE name IS NOT DISTINCT FROM $1 AND ($2::text IS NULL OR action = $2)"
+        " ORDER BY id",
+        name,
+        action,
+    )
+    return [dict(row) | {"details": json.loads(row["details"])} for row in rows]
+
+
+class Node:
+    """One instance on a real database; the test says what time it is and what is registered."""
+
+    def __init__(self, database: Database, session: Session) -> None:
+        self.database = database
+        self.now: datetime | None = None
+        self.schedules: tuple[Schedule, ...] = ()
+        self.scheduler = Scheduler(database, lambda: self.schedules, "node", lambda: self.now)  # type: ignore[arg-type, return-value]
+        self._session = session
+
+    async def sync(self, now: datetime, *schedules: Schedule) -> None:
+        self.now, self.schedules = now, schedules
+        await self.scheduler.sync()
+
+    async def evaluate(self, now: datetime) -> Fires:
+        """Make one pass, and return the fires whose jobs it inserted."""
+        self.now = now
+        newest = await self._session.fetchval("SELECT coalesce(max(id), 0) FROM awa.jobs")
+        await self.scheduler.evaluate()
+        return await fires_in(self._session, after_id=newest)
+
+
+@asynccontextmanager
+async def a_node(dsn: str, session: Session, **settings: Any) -> AsyncIterator[Node]:
+    async with Database(dsn, Schema(), Settings(**settings), pool_size=2) as database:
+        yield Node(database, session)
+
+
+@asynccontextmanager
+async def a_session(dsn: str, *, level: str = "read committed", **options: Any) -> AsyncIterator[Session]:
+    """Open one more real session, whose statements run at an isolation level."""
+    session = await asyncpg.connect(dsn, server_settings={"default_transaction_isolation": level}, **options)
+    try:
+        yield session
+    finally:
+        session.terminate()
+
+
+async def wait_until(
+    condition: Callable[[], Awaitable[object] | object], what: str, *, timeout_s: float = 10.0
+) -> None:
+    """Poll until a condition holds; fail saying what did not happen."""
+    deadline = asyncio.get_running_loop().time() + timeout_s
+    while True:
+        outcome = condition()
+        if isinstance(outcome, Awaitable):
+            outcome = await outcome
+        if outcome:
+            return
+        assert asyncio.get_running_loop().time() < deadline, f"not within {timeout_s} s: {what}"
+        await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def running(work: Awaitable[None]) -> AsyncIterator[asyncio.Task[None]]:
+    """Run something in the background, and cancel it at the end; an error in it is the test's error."""
+    task = asyncio.ensure_future(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait([task], timeout=20)
+        assert task.done(), "it does not stop when cancelled"
+    if not task.cancelled():
+        task.result()
+
+
+async def waiting_sessions(session: Session) -> int:
+    """Return how many other sessions of this database wait for a lock."""
+    count: int = await session.fetchval(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+    return count
+
+
+def is_local_process(pid: int) -> bool:
+    """Tell whether a server process is one that this process may signal."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:  # noqa: PTH123
+            return b"postgres" in file.read()
+    except OSError:
+        return False
+
+
+def flat(values: Iterable[Iterable[Any]]) -> list[Any]:
+    return [inner for outer in values for inner in outer]
