@@ -278,7 +278,7 @@ async def sync(
     try:
         # The lock comes first, so that the statement's snapshot and clock come after everything that had it before.
         async with asking("sync"), connection.transaction(isolation="read_committed"):
-            await connection.execute("SELECT pg_advisory_xact_lock($1)", schema.sync_lock_key)
+            await connection.execute(schema.statement("queries/hold_sync_lock"), schema.sync_lock_key)
             written = await connection.fetch(
                 schema.statement("sync"),
                 rows.definitions((defined[name] for name in plans), plans),
