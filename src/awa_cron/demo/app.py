@@ -11,7 +11,7 @@ import asyncpg
 
 import awa_cron
 
-# Short, so that a viewer lives to see a lease end: two pings of 2 s and a timeout of 1 s. Keep the defaults elsewhere.
+# Short, so that a viewer sees a lease end: two pings of 2 s and a timeout of 1 s. Keep the defaults elsewhere.
 client = awa_cron.Client(
     settings=awa_cron.Settings(
         ping_interval_s=2.0,
