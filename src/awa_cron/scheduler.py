@@ -171,6 +171,7 @@ class Scheduler:
         Raises:
             LeadershipLost: The session ended or the lock is gone; evaluation has stopped.
         """
+        lost: BaseException | None = None
         try:
             async with asyncio.TaskGroup() as duties:
                 duties.create_task(self._evaluate_forever(), name="awa_cron evaluate")
@@ -178,7 +179,10 @@ class Scheduler:
                 duties.create_task(self._leader.wait_lost(), name="awa_cron session")
         except* LeadershipLost as group:
             self._leader.abandon()
-            raise group.exceptions[0] from None
+            lost = group.exceptions[0]
+        if lost is not None:
+            # Not raised in the clause above: Python before 3.11.4 would wrap it in a group.
+            raise lost from None
 
     async def _evaluate_forever(self) -> None:
         interval_s = self._database.settings.evaluate_interval_s
