@@ -25,7 +25,14 @@ paused      they fell due while the schedule was paused
 executed    instants whose handler came to its end, as the handlers themselves wrote it down
 run again   a worker died or froze before it could say that a job was done, so another ran it again: at least once
 latest      the longest that a job came after its instant"""
-_STYLE = {"running": "green", "frozen": "bold cyan", "killed": "bold red", "stopped": "dim"}
+_STYLE = {
+    "leads": "bold magenta",
+    "died": "bold red",
+    "running": "green",
+    "frozen": "bold cyan",
+    "killed": "bold red",
+    "stopped": "dim",
+}
 
 
 class View:
@@ -154,12 +161,14 @@ def _workers(workers: Sequence[Worker], leader: int | None) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     for each in workers:
         role = _role(each, leader)
-        style = "bold magenta" if each.state == "running" and each.pid == leader else _STYLE[each.state]
+        style = _STYLE.get(role, _STYLE[each.state])
         table.add_row(str(each), Text(f"pid {each.pid}", "dim"), Text(role, style))
     return table
 
 
 def _role(worker: Worker, leader: int | None) -> str:
+    if worker.state == "running" and not worker.alive():
+        return "died"
     if worker.pid == leader:
         return "leads" if worker.state == "running" else f"{worker.state}, holds the lock"
     return "works" if worker.state == "running" else worker.state

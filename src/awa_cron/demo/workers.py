@@ -26,7 +26,7 @@ class Worker:
     def __init__(self, number: int, dsn: str, directory: Path) -> None:
         self.number = number
         self.state = "running"
-        """``running``, ``frozen``, ``killed``, or ``stopped``."""
+        """``running``, ``frozen``, ``killed``, or ``stopped``: what the story has made of it."""
         self._log = directory / f"worker_{number}.log"
         command = [sys.executable, "-m", "awa_cron", "run", "awa_cron.demo.app:client", "--log-format", "json"]
         with self._log.open("wb") as log:
@@ -79,7 +79,7 @@ class Worker:
             status = self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             return None
-        self.state = "stopped" if self.state != "killed" else self.state
+        self.state = "stopped"
         return status
 
     def said(self, message: str) -> list[dict[str, object]]:
@@ -133,10 +133,10 @@ class Workers:
         """Ask all to stop, and wait.
 
         Returns:
-            The exit status of each that was alive; None for one that had to be killed.
+            The exit status of each that the story has not killed; None for one that does not stop.
         """
-        asked = [worker for worker in self.all if worker.alive()]
-        for worker in asked:
+        expected = [worker for worker in self.all if worker.state != "killed"]
+        for worker in expected:
             worker.ask_to_stop()
         deadline = time.monotonic() + STOP_TIMEOUT_S
-        return {worker: worker.wait(max(0.0, deadline - time.monotonic())) for worker in asked}
+        return {worker: worker.wait(max(0.0, deadline - time.monotonic())) for worker in expected}
