@@ -9,7 +9,10 @@ Actions that only the environment performs have no function: ``AdvanceClock`` is
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import itertools
+import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -19,11 +22,14 @@ import asyncpg
 
 from awa_cron import firing, rows
 from awa_cron.errors import DatabaseError, StoredScheduleInvalid
-from awa_cron.model import Dropped, FrozenFires, Job, Schedule, ScheduleState
+from awa_cron.model import Dropped, FrozenFires, Job, Schedule, ScheduleState, aware
 from awa_cron.sql import Connection, Schema
 
 LOST_RACE = ("40001", "40P01")
 """SQLSTATEs that mean another transaction was first: serialization failure and deadlock."""
+
+RACES = 20
+"""How often an action that has to happen is asked again after a lost race; at READ COMMITTED it loses none."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +136,7 @@ async def read_cron_state(connection: Connection, schema: Schema, *, clock: date
         DatabaseError: The server refused or the connection is gone.
     """
     async with asking("read_cron_state"):
-        found = await connection.fetch(schema.statement("read_cron_state"), clock)
+        found = await connection.fetch(schema.statement("read_cron_state"), checked(clock))
     return CronState(
         now=found[0]["now"] if found else None,
         schedules=tuple(rows.schedule_state(row) for row in found),
@@ -175,7 +181,7 @@ async def atomic_enqueue(
                 [name for name, _ in pairs],
                 [fire for _, fire in pairs],
                 actor,
-                clock,
+                checked(clock),
             )
     except DatabaseError as error:
         if lost_race(error):
@@ -199,9 +205,8 @@ async def pause(
     Raises:
         DatabaseError: The server refused or the connection is gone.
     """
-    async with asking("pause"):
-        changed: bool | None = await connection.fetchval(schema.statement("pause"), name, by, clock)
-    return changed
+    found = await ask(connection, schema, "pause", name, by, checked(clock))
+    return found[0]["changed"] if found else None
 
 
 async def resume(
@@ -218,9 +223,8 @@ async def resume(
     Raises:
         DatabaseError: The server refused or the connection is gone.
     """
-    async with asking("resume"):
-        changed: bool | None = await connection.fetchval(schema.statement("resume"), name, by, clock)
-    return changed
+    found = await ask(connection, schema, "resume", name, by, checked(clock))
+    return found[0]["changed"] if found else None
 
 
 async def trigger(
@@ -237,9 +241,8 @@ async def trigger(
     Raises:
         DatabaseError: The server refused or the connection is gone.
     """
-    async with asking("trigger"):
-        row = await connection.fetchrow(schema.statement("trigger"), name, by, clock)
-    return None if row is None else rows.job(row)
+    found = await ask(connection, schema, "trigger", name, by, checked(clock))
+    return rows.job(found[0]) if found else None
 
 
 async def sync(
@@ -267,6 +270,7 @@ async def sync(
     Raises:
         DatabaseError: The server refused or the connection is gone; nothing was written.
     """
+    clock = checked(clock)
     async with asking("sync"):
         found = await connection.fetch(
             schema.statement("queries/differing_definitions"), rows.definitions(schedules), clock
@@ -314,9 +318,33 @@ async def remove(
     Raises:
         DatabaseError: The server refused or the connection is gone.
     """
-    async with asking("remove"):
-        removed = await connection.fetchval(schema.statement("remove"), name, schema.sync_lock_key, by, clock)
-    return removed is not None
+    return bool(await ask(connection, schema, "remove", name, schema.sync_lock_key, by, checked(clock)))
+
+
+async def ask(
+    connection: Connection, schema: Schema, action: str, *arguments: object
+) -> list[asyncpg.Record]:
+    """Run an action's statement, again when another transaction was first.
+
+    Raises:
+        DatabaseError: The server refused or the connection is gone, or, inside the caller's transaction, a race
+            was lost.
+    """
+    for races in itertools.count(1):
+        try:
+            async with asking(action):
+                return await connection.fetch(schema.statement(action), *arguments)
+        except DatabaseError as error:
+            if races == RACES or not lost_race(error) or connection.is_in_transaction():
+                raise
+        # Those that lost against each other come back apart.
+        await asyncio.sleep(random.uniform(0, 0.002 * races))  # noqa: S311
+    raise AssertionError
+
+
+def checked(clock: datetime | None) -> datetime | None:
+    """Return a clock argument; one without a zone is refused, because the driver would read it as local time."""
+    return None if clock is None else aware(clock, "clock")
 
 
 def lost_race(error: DatabaseError) -> bool:

@@ -10,6 +10,7 @@ import dataclasses
 import enum
 import json
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 from awa_cron.errors import InvalidArgument
@@ -102,11 +103,23 @@ class FrozenFires:
         name: The schedule.
         expected_last_enqueued_at: ``last_enqueued_at`` exactly as read; the compare-and-swap's left side.
         fires: Ascending, at least one, whole seconds.
+
+    Raises:
+        InvalidArgument: It is not so, or a datetime has no zone.
     """
 
     name: str
     expected_last_enqueued_at: datetime | None
     fires: tuple[datetime, ...]
+
+    def __post_init__(self) -> None:
+        if self.expected_last_enqueued_at is not None:
+            aware(self.expected_last_enqueued_at, "expected_last_enqueued_at")
+        instants = [aware(fire, "fire") for fire in self.fires]
+        if not instants or any(fire.microsecond for fire in instants):
+            raise InvalidArgument(f"fires of {self.name!r} are {self.fires!r}: at least one, of whole seconds")
+        if any(later <= earlier for earlier, later in pairwise(instants)):
+            raise InvalidArgument(f"fires of {self.name!r} are {self.fires!r}: they must be ascending")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

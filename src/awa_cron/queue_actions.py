@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from awa_cron import rows
-from awa_cron.actions import asking
+from awa_cron.actions import ask, checked
 from awa_cron.model import Job, JobState
 from awa_cron.sql import Connection, Schema
 
@@ -42,8 +42,7 @@ async def claim(
         DatabaseError: The server refused or the connection is gone; nothing was claimed, or the jobs wait for
             their rescue.
     """
-    async with asking("claim"):
-        found = await connection.fetch(schema.statement("claim"), kinds, queues, limit, worker, clock)
+    found = await ask(connection, schema, "claim", kinds, queues, limit, worker, checked(clock))
     return sorted((rows.job(row) for row in found), key=lambda job: (job.priority, job.run_at, job.id))
 
 
@@ -55,9 +54,7 @@ async def finish(
     Raises:
         DatabaseError: The server refused or the connection is gone.
     """
-    async with asking("finish"):
-        state = await connection.fetchval(schema.statement("finish"), job.id, job.attempt, worker, clock)
-    return state is not None
+    return bool(await ask(connection, schema, "finish", job.id, job.attempt, worker, checked(clock)))
 
 
 async def fail(
@@ -78,11 +75,9 @@ async def fail(
     Raises:
         DatabaseError: The server refused or the connection is gone.
     """
-    async with asking("fail"):
-        state = await connection.fetchval(
-            schema.statement("fail"), job.id, job.attempt, worker, json.dumps(error), retry_delay_s, clock
-        )
-    return None if state is None else JobState(state)
+    outcome = (job.id, job.attempt, worker, json.dumps(error), retry_delay_s, checked(clock))
+    found = await ask(connection, schema, "fail", *outcome)
+    return JobState(found[0]["state"]) if found else None
 
 
 async def heartbeat(
@@ -96,8 +91,7 @@ async def heartbeat(
     Raises:
         DatabaseError: The server refused or the connection is gone.
     """
-    async with asking("heartbeat"):
-        found = await connection.fetch(schema.statement("heartbeat"), job_ids, worker, clock)
+    found = await ask(connection, schema, "heartbeat", job_ids, worker, checked(clock))
     return {row["id"] for row in found}
 
 
@@ -112,6 +106,5 @@ async def rescue(
     Raises:
         DatabaseError: The server refused or the connection is gone.
     """
-    async with asking("rescue"):
-        found = await connection.fetch(schema.statement("rescue"), silent_for_s, clock)
+    found = await ask(connection, schema, "rescue", silent_for_s, checked(clock))
     return {row["id"]: JobState(row["state"]) for row in found}

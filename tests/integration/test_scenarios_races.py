@@ -1,0 +1,395 @@
+"""Several sessions at once, at every isolation level: one job per fire, and a lost race is a return value."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import asyncpg
+import pytest
+
+import awa_cron
+from awa_cron import actions, firing, queue_actions
+from awa_cron.errors import DatabaseError, InvalidArgument
+from awa_cron.model import FrozenFires
+from awa_cron.sql import Schema
+from tests.integration.support import (
+    LEVELS,
+    Session,
+    a_session,
+    at,
+    every,
+    fires_of,
+    last_of,
+    row_of,
+    schedule,
+    wait_until,
+    waiting_sessions,
+    write_row,
+)
+
+SCHEMA = Schema()
+T = at("2026-01-01 10:00")
+FIRE = at("2026-01-01 11:00")
+NOW = at("2026-01-01 11:00:01")
+
+
+async def enqueue(
+    session: Session, fire: datetime = FIRE, *, expected: datetime | None = T, now: datetime = NOW
+) -> bool:
+    frozen = FrozenFires(name="s", expected_last_enqueued_at=expected, fires=(fire,))
+    return bool(await actions.atomic_enqueue(session, SCHEMA, [frozen], actor="t", clock=now))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("last", [T, None], ids=["last", "null"])
+async def test_d01_two_sessions_at_once_make_one_job(
+    dsn: str, connection: Session, level: str, last: datetime | None
+) -> None:
+    await write_row(connection, last_enqueued_at=last, anchored_at=T)
+    async with a_session(dsn, level=level) as one, a_session(dsn, level=level) as other:
+        first = one.transaction()
+        await first.start()
+        won = await enqueue(one, expected=last)
+        async with asyncio.timeout(5):
+            while_held = await enqueue(other, expected=last)
+        await first.commit()
+        after = await enqueue(other, expected=last)
+    assert (True, False, False) == (won, while_held, after), "D01, D03, P10: rows 1 and 0"
+    assert [FIRE] == await fires_of(connection), "D01, P10: one job"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("last", [T, None], ids=["last", "null"])
+async def test_d01_many_sessions_at_once_make_one_job_per_fire(
+    dsn: str, connection: Session, level: str, last: datetime | None
+) -> None:
+    rounds, rivals = 20, 4
+    fires = [T + timedelta(minutes=i) for i in range(1, rounds + 1)]
+    await write_row(connection, last_enqueued_at=last, anchored_at=T)
+    sessions = [await asyncpg.connect(dsn) for _ in range(rivals)]
+    for session in sessions:
+        await session.execute("SELECT set_config('default_transaction_isolation', $1, false)", level)
+    wins = []
+    expected = last
+    for fire in fires:
+        outcomes = await asyncio.gather(*(enqueue(each, fire, expected=expected, now=fire) for each in sessions))
+        wins.append(sum(outcomes))
+        expected = fire
+    for session in sessions:
+        session.terminate()
+    assert [1] * rounds == wins, "D01, D03, P10: every round has one winner, and nobody gets an error"
+    assert fires == await fires_of(connection), "D01, P10: one job per fire"
+
+
+@pytest.mark.parametrize("fire", every("2026-01-01 10:00", "2026-01-01 09:59:59"), ids=["same", "older"])
+async def test_d02_fires_only_move_forward(connection: Session, fire: datetime) -> None:
+    await write_row(connection, last_enqueued_at=T, anchored_at=at("2026-01-01 00:00"))
+    won = await enqueue(connection, fire, expected=T)
+    assert (False, T, []) == (won, await last_of(connection), await fires_of(connection)), "D02, P11"
+
+
+async def test_d02_every_fire_of_a_catch_up_pass_moves_forward(connection: Session) -> None:
+    await write_row(connection, last_enqueued_at=T, anchored_at=at("2026-01-01 00:00"))
+    frozen = FrozenFires(name="s", expected_last_enqueued_at=T, fires=(T, FIRE))
+    won = await actions.atomic_enqueue(connection, SCHEMA, [frozen], actor="t", clock=NOW)
+    assert ({}, T) == (won, await last_of(connection)), "D02, P11: the oldest of them counts"
+
+
+@pytest.mark.parametrize("last", [T, None], ids=["last", "null"])
+async def test_d02_the_value_read_must_still_be_there(connection: Session, last: datetime | None) -> None:
+    await write_row(connection, last_enqueued_at=last, anchored_at=T)
+    stale = [None, T - timedelta(hours=1), T + timedelta(microseconds=1)] if last else [T]
+    outcomes = [await enqueue(connection, expected=value) for value in stale]
+    assert [False] * len(stale) == outcomes, "P10: compare-and-swap on exactly what was read"
+    assert await enqueue(connection, expected=last)
+
+
+async def test_d02_a_last_of_microseconds_is_compared_as_read(connection: Session) -> None:
+    by_hand = at("2026-01-01 10:00:00.123456")
+    await write_row(connection, last_enqueued_at=by_hand)
+    state = await actions.read_cron_state(connection, SCHEMA, clock=NOW)
+    frozen, _ = firing.freeze(state.schedules, NOW, 100)
+    won = await actions.atomic_enqueue(connection, SCHEMA, frozen, actor="t", clock=NOW)
+    assert {"s"} == won.keys(), "D04: the value is passed exactly as read"
+
+
+@pytest.mark.parametrize(
+    ("fire", "columns", "why"),
+    [
+        (FIRE, {"anchored_at": FIRE}, "P20: not at the anchor"),
+        (FIRE, {"anchored_at": FIRE + timedelta(seconds=1)}, "P20: not before the anchor"),
+        (FIRE, {"anchored_at": T, "paused_at": T}, "P13: not while paused"),
+        (NOW + timedelta(seconds=1), {"anchored_at": T}, "P19: not before it is due"),
+    ],
+    ids=["anchor", "before-anchor", "paused", "early"],
+)
+@pytest.mark.parametrize("last", [T, None], ids=["last", "null"])
+async def test_each_guard_holds_the_write_back(
+    connection: Session, fire: datetime, columns: dict[str, Any], why: str, last: datetime | None
+) -> None:
+    await write_row(connection, last_enqueued_at=last, **columns)
+    won = await enqueue(connection, fire, expected=last)
+    assert (False, last, []) == (won, await last_of(connection), await fires_of(connection)), why
+
+
+async def test_p16_p19_a_fire_due_at_this_very_instant_is_due(connection: Session) -> None:
+    await write_row(connection, last_enqueued_at=T)
+    assert await enqueue(connection, FIRE, now=FIRE), "P08, P19: due means at or before the clock"
+
+
+async def test_p19_the_newest_fire_of_a_pass_must_be_due(connection: Session) -> None:
+    await write_row(connection, last_enqueued_at=T)
+    frozen = FrozenFires(name="s", expected_last_enqueued_at=T, fires=(FIRE, NOW + timedelta(seconds=1)))
+    assert {} == await actions.atomic_enqueue(connection, SCHEMA, [frozen], actor="t", clock=NOW), "P19"
+
+
+@pytest.mark.parametrize("level", LEVELS[1:])
+async def test_d03_a_loser_with_an_old_snapshot_gets_a_lost_race(dsn: str, connection: Session, level: str) -> None:
+    await write_row(connection, last_enqueued_at=T)
+    async with a_session(dsn, level=level) as loser:
+        await loser.execute("BEGIN")
+        await loser.fetch("SELECT * FROM awa.cron_jobs")
+        assert await enqueue(connection)
+        outcome = await enqueue(loser)
+        await loser.execute("ROLLBACK")
+        later = at("2026-01-01 12:00")
+        goes_on = await enqueue(loser, later, expected=FIRE, now=later)
+    assert (False, True) == (outcome, goes_on), "D03: SQLSTATE 40001 is a lost race, the pass goes on"
+    assert [FIRE, later] == await fires_of(connection), "D03, P10"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_every_action_works_at_every_level(dsn: str, connection: Session, level: str) -> None:
+    async with a_session(dsn, level=level) as session:
+
+        async def sync(cron_expr: str, now: str) -> list[str]:
+            result = await actions.sync(
+                session, SCHEMA, [schedule(cron_expr=cron_expr)], actor="t", pass_limit=9, clock=at(now)
+            )
+            return [outcome.change for outcome in result.outcomes]
+
+        led = await actions.acquire_leader(session, SCHEMA, actor="t")
+        outcomes = [
+            led.holds_lock,
+            (await actions.ping_leader(session, SCHEMA)).holds_lock,
+            await sync("0 * * * *", "2026-01-01 10:00"),
+            await enqueue(session, expected=None),
+            await actions.pause(session, SCHEMA, "s", by="ops"),
+            len((await actions.read_cron_state(session, SCHEMA)).schedules),
+            await actions.resume(session, SCHEMA, "s"),
+            (await actions.trigger(session, SCHEMA, "s")) is not None,
+            await sync("30 * * * *", "2026-01-01 12:00"),
+            await sync("30 * * * *", "2026-01-01 12:01"),
+            await actions.remove(session, SCHEMA, "s"),
+            await actions.lose_leader(session, SCHEMA, actor="t"),
+        ]
+    expected = [True, True, ["inserted"], True, True, 0, True, True, ["redefined"], [], True, True]
+    assert expected == outcomes, "DESIGN 8: the same at every isolation level"
+    assert every("2026-01-01 11:00", "2026-01-01 12:00") == await fires_of(connection)
+
+
+Act = Callable[[Session], Awaitable[object]]
+OPERATOR_ACTIONS: dict[str, tuple[Act, object]] = {
+    "pause": (lambda session: actions.pause(session, SCHEMA, "s"), True),
+    "resume": (lambda session: actions.resume(session, SCHEMA, "s"), False),
+    "remove": (lambda session: actions.remove(session, SCHEMA, "s"), True),
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("action", OPERATOR_ACTIONS)
+async def test_an_operator_waits_for_an_enqueue_and_then_wins(
+    dsn: str, connection: Session, level: str, action: str
+) -> None:
+    act, expected = OPERATOR_ACTIONS[action]
+    await write_row(connection, last_enqueued_at=T)
+    async with a_session(dsn, level=level) as leader, a_session(dsn, level=level) as operator:
+        await leader.execute("BEGIN")
+        assert await enqueue(leader)
+        acting = asyncio.ensure_future(act(operator))
+        await wait_until(lambda: waiting_sessions(connection), f"{action} waits for the row")
+        await leader.execute("COMMIT")
+        async with asyncio.timeout(5):
+            outcome = await acting
+    assert expected == outcome, "D03: an operator's action is not an error because the leader was first"
+    assert [FIRE] == await fires_of(connection)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_p13_a_pause_between_read_and_write_holds_the_fire(dsn: str, connection: Session, level: str) -> None:
+    await write_row(connection, last_enqueued_at=T)
+    async with a_session(dsn, level=level) as leader:
+        state = await actions.read_cron_state(leader, SCHEMA, clock=NOW)
+        frozen, _ = firing.freeze(state.schedules, NOW, 100)
+        assert ["s"] == [each.name for each in frozen]
+        await actions.pause(connection, SCHEMA, "s", by="ops")
+        won = await actions.atomic_enqueue(leader, SCHEMA, frozen, actor="t", clock=NOW)
+    assert ({}, [], T) == (won, await fires_of(connection), await last_of(connection)), "P13"
+
+
+async def test_p10_a_stale_leader_does_no_harm(dsn: str, connection: Session) -> None:
+    await write_row(connection, last_enqueued_at=T)
+    state = await actions.read_cron_state(connection, SCHEMA, clock=NOW)
+    frozen, _ = firing.freeze(state.schedules, NOW, 100)
+    async with a_session(dsn) as new_leader:
+        assert await enqueue(new_leader)
+        later = at("2026-01-01 12:00")
+        assert await enqueue(new_leader, later, expected=FIRE, now=later)
+    won = await actions.atomic_enqueue(connection, SCHEMA, frozen, actor="stale", clock=later)
+    assert ({}, [FIRE, later]) == (won, await fires_of(connection)), "P07, P10"
+
+
+async def test_opposite_batches_do_not_deadlock(dsn: str, connection: Session) -> None:
+    names = [f"s{i:02}" for i in range(20)]
+    for name in names:
+        await write_row(connection, name, last_enqueued_at=T)
+    minutes = [T + timedelta(minutes=i) for i in range(1, 31)]
+
+    async def lead(session: Session, order: list[str]) -> None:
+        for fire in minutes:
+            rows = await session.fetch("SELECT name, last_enqueued_at FROM awa.cron_jobs")
+            last = {row["name"]: row["last_enqueued_at"] for row in rows}
+            batch = [FrozenFires(name=n, expected_last_enqueued_at=last[n], fires=(fire,)) for n in order]
+            await actions.atomic_enqueue(session, SCHEMA, batch, actor="t", clock=fire)
+
+    async with a_session(dsn) as one, a_session(dsn) as other:
+        await asyncio.gather(lead(one, names), lead(other, names[::-1]))
+    doubled = await connection.fetchval(
+        "SELECT count(*) FROM (SELECT 1 FROM awa.jobs GROUP BY metadata HAVING count(*) > 1) AS twice"
+    )
+    deadlocks = await connection.fetchval(
+        "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+    )
+    assert (0, 0) == (doubled, deadlocks), "P10, DESIGN 9: rows are locked in the order of their names"
+
+
+async def test_an_event_is_written_with_its_action_or_not_at_all(dsn: str, connection: Session) -> None:
+    await write_row(connection, last_enqueued_at=T)
+    async with a_session(dsn) as session:
+        await session.execute("BEGIN")
+        assert await enqueue(session)
+        await session.execute("ROLLBACK")
+    assert await enqueue(connection)
+    assert not await enqueue(connection)
+    rows = await connection.fetch("SELECT action, fires, job_ids, last_enqueued_at FROM awa.cron_events")
+    jobs = [row["id"] for row in await connection.fetch("SELECT id FROM awa.jobs")]
+    assert [("atomic_enqueue", [FIRE], jobs, FIRE)] == [tuple(row) for row in rows], "P35: one event, of the winner"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_workers_share_jobs_without_errors(dsn: str, connection: Session, level: str) -> None:
+    await write_row(connection)
+    for _ in range(60):
+        await actions.trigger(connection, SCHEMA, "s")
+    taken: list[int] = []
+
+    async def work(session: Session, name: str) -> None:
+        idle = 0
+        while idle < 3:
+            jobs = await queue_actions.claim(session, SCHEMA, kinds=["work"], queues=None, limit=7, worker=name)
+            idle = 0 if jobs else idle + 1
+            taken.extend(job.id for job in jobs)
+            await queue_actions.heartbeat(session, SCHEMA, [job.id for job in jobs], worker=name)
+            for job in jobs:
+                assert await queue_actions.finish(session, SCHEMA, job, worker=name)
+
+    sessions = [await asyncpg.connect(dsn) for _ in range(4)]
+    for session in sessions:
+        await session.execute("SELECT set_config('default_transaction_isolation', $1, false)", level)
+    await asyncio.gather(*(work(session, f"w{i}") for i, session in enumerate(sessions)))
+    for session in sessions:
+        session.terminate()
+    assert sorted(set(taken)) == sorted(taken), "each job is claimed once"
+    states = await connection.fetch("SELECT state, count(*)::int FROM awa.jobs GROUP BY state")
+    assert [("completed", 60)] == [tuple(row) for row in states]
+
+
+NAIVE = datetime(2026, 1, 1, 11)  # noqa: DTZ001
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: awa_cron.next_fires("* * * * *", "UTC", after=NAIVE, count=1),
+        lambda: awa_cron.previous_fires("* * * * *", "UTC", before=NAIVE, count=1),
+        lambda: list(awa_cron.due_fires("* * * * *", "UTC", after=NAIVE, until=NOW)),
+        lambda: list(awa_cron.due_fires("* * * * *", "UTC", after=T, until=NAIVE)),
+        lambda: FrozenFires(name="s", expected_last_enqueued_at=NAIVE, fires=(FIRE,)),
+        lambda: FrozenFires(name="s", expected_last_enqueued_at=None, fires=(NAIVE,)),
+    ],
+    ids=["next", "previous", "due-after", "due-until", "expected", "fire"],
+)
+def test_d04_a_naive_datetime_is_refused(call: Callable[[], object]) -> None:
+    with pytest.raises(InvalidArgument, match="aware datetime"):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda session: actions.read_cron_state(session, SCHEMA, clock=NAIVE),
+        lambda session: enqueue(session, now=NAIVE),
+        lambda session: actions.pause(session, SCHEMA, "s", clock=NAIVE),
+        lambda session: actions.resume(session, SCHEMA, "s", clock=NAIVE),
+        lambda session: actions.trigger(session, SCHEMA, "s", clock=NAIVE),
+        lambda session: actions.remove(session, SCHEMA, "s", clock=NAIVE),
+        lambda session: actions.sync(session, SCHEMA, [schedule()], actor="t", pass_limit=1, clock=NAIVE),
+        lambda session: queue_actions.rescue(session, SCHEMA, silent_for_s=1, clock=NAIVE),
+        lambda session: queue_actions.claim(
+            session, SCHEMA, kinds=["work"], queues=None, limit=1, worker="w", clock=NAIVE
+        ),
+    ],
+    ids=["read", "enqueue", "pause", "resume", "trigger", "remove", "sync", "rescue", "claim"],
+)
+async def test_d04_a_naive_clock_is_refused(connection: Session, call: Act) -> None:
+    await write_row(connection, last_enqueued_at=T)
+    before = await row_of(connection)
+    with pytest.raises(InvalidArgument, match="clock is"):
+        await call(connection)
+    assert before == await row_of(connection), "D04: refused before anything is done"
+
+
+async def test_d04_a_client_with_a_naive_clock_is_refused(dsn: str, connection: Session) -> None:
+    await write_row(connection)
+    async with awa_cron.Client(dsn, clock=lambda: NAIVE) as client:
+        with pytest.raises(InvalidArgument, match="aware datetime"):
+            await client.pause("s")
+
+
+async def test_d04_clocks_of_other_zones_mean_the_same_instant(connection: Session) -> None:
+    from zoneinfo import ZoneInfo  # noqa: PLC0415
+
+    await write_row(connection, last_enqueued_at=T)
+    tokyo = ZoneInfo("Asia/Tokyo")
+    assert await enqueue(
+        connection, FIRE.astimezone(tokyo), expected=T.astimezone(tokyo), now=NOW.astimezone(tokyo)
+    )
+    assert [FIRE] == [fire.astimezone(UTC) for fire in await fires_of(connection)]
+
+
+@pytest.mark.parametrize("fires", [(), (FIRE, T), (T, T), (FIRE.replace(microsecond=1),)], ids=str)
+def test_p30_frozen_fires_are_ascending_whole_seconds(fires: tuple[datetime, ...]) -> None:
+    with pytest.raises(InvalidArgument):
+        FrozenFires(name="s", expected_last_enqueued_at=None, fires=fires)
+
+
+async def test_errors_carry_the_drivers_cause(dsn: str, connection: Session) -> None:
+    await connection.execute("DROP TABLE awa.cron_events")
+    await write_row(connection, last_enqueued_at=T)
+    acts: list[Act] = [
+        lambda session: actions.acquire_leader(session, SCHEMA, actor="t"),
+        enqueue,
+        lambda session: actions.pause(session, SCHEMA, "s"),
+        lambda session: actions.trigger(session, SCHEMA, "s"),
+        lambda session: actions.remove(session, SCHEMA, "s"),
+        lambda session: actions.sync(session, SCHEMA, [schedule("new")], actor="t", pass_limit=1),
+    ]
+    for act in acts:
+        async with a_session(dsn) as session:
+            with pytest.raises(DatabaseError) as caught:
+                await act(session)
+        assert isinstance(caught.value.__cause__, asyncpg.UndefinedTableError)
+    assert T == await last_of(connection), "P09: and nothing was done"
