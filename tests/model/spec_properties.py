@@ -1,0 +1,326 @@
+"""The properties of ``spec/AwaCron.tla``, checked on single states and single steps of a run.
+
+``invariants`` and ``step_checks`` raise AssertionError with the property's name, the number of the promise that it
+keeps, and what was seen. They look only at the states before and after and at the action's name, so the states may
+as well have been read from a real database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from tests.model.spec_model import Model
+from tests.model.spec_state import Row, State
+
+StateCheck = Callable[[Model, State], Iterator[str]]
+StepCheck = Callable[[Model, State, str, State], Iterator[str]]
+
+
+@dataclass(frozen=True)
+class Invariant:
+    """A property of every state; ``check`` yields what contradicts it."""
+
+    name: str
+    promise: str
+    check: StateCheck
+
+
+@dataclass(frozen=True)
+class StepProperty:
+    """A property of every step; ``check`` yields what contradicts it.
+
+    Attributes:
+        sound_evaluator: Holds only where the evaluator returns nothing but chosen fires.
+        steady_clock: Holds only where the clock does not slip.
+    """
+
+    name: str
+    promise: str
+    check: StepCheck
+    sound_evaluator: bool = False
+    steady_clock: bool = False
+
+
+def new_fires(before: State, then: State, s: str) -> list[int]:
+    """Return the instants whose number of jobs the step changed, oldest first."""
+    old, new = before.jobs[s], then.jobs[s]
+    return [] if old == new else sorted(f for f in {*old, *new} if old.get(f, 0) != new.get(f, 0))
+
+
+def missed(model: Model, state: State, s: str) -> list[int]:
+    """Return the instants that are due and have not become jobs, oldest first."""
+    row = state.rows[s]
+    if row is None:
+        return []
+    fires_at = model.definitions[row.definition]
+    instants = range(row.anchor + 1, state.now + 1)
+    return [f for f in instants if fires_at(f) and (row.last is None or row.last < f)]
+
+
+def owed(model: Model, state: State, s: str) -> list[int]:
+    """Return what a pass over the schedule has to enqueue at this moment."""
+    due = missed(model, state, s)
+    return due[-1:] if model.policies[s] == "coalesce" else due[: model.pass_limit]
+
+
+def kept(before: State, then: State) -> Iterator[tuple[str, Row, Row]]:
+    """Yield the schedules that have a row before and after."""
+    for s, old in before.rows.items():
+        new = then.rows[s]
+        if old is not None and new is not None:
+            yield s, old, new
+
+
+def type_ok(model: Model, state: State) -> Iterator[str]:
+    end = model.max_time
+    instants = [state.now, *state.floor.values()]
+    for row in state.rows.values():
+        if row is not None:
+            instants += [row.anchor] if row.last is None else [row.anchor, row.last]
+            if row.definition not in model.definitions:
+                yield f"unknown definition {row.definition}"
+    for read in state.snapshot.values():
+        for frozen in (read or {}).values():
+            if frozen is not None:
+                instants += frozen.fires
+                if not frozen.fires or list(frozen.fires) != sorted(set(frozen.fires)):
+                    yield f"fires {frozen.fires} do not ascend"
+                if len(frozen.fires) > model.pass_limit:
+                    yield f"more than {model.pass_limit} fires frozen: {frozen.fires}"
+    if any(instant < 0 or (end is not None and instant > end) for instant in instants):
+        yield f"an instant out of bounds in {state}"
+
+
+def leader_alive(_: Model, state: State) -> Iterator[str]:
+    if state.lock is not None and not (state.up[state.lock] and state.believes[state.lock]):
+        yield f"{state.lock} holds the lock and does not run or does not know"
+    for i, believes in state.believes.items():
+        if believes and not state.up[i]:
+            yield f"{i} is down and believes"
+        if state.snapshot[i] is not None and not believes:
+            yield f"{i} has read without believing"
+
+
+def no_duplicate_fire(_: Model, state: State) -> Iterator[str]:
+    for s, count in state.jobs.items():
+        for f, number in count.items():
+            if number > 1:
+                yield f"{s} has {number} jobs for {f}"
+
+
+def no_lost_fire(_: Model, state: State) -> Iterator[str]:
+    for s, row in state.rows.items():
+        if row is None or row.last is None or state.jobs[s].get(row.last, 0) > 0:
+            continue
+        in_hand = [read[s] for read in state.snapshot.values() if read is not None]
+        if not any(frozen is not None and row.last in frozen.fires for frozen in in_hand):
+            yield f"{s} is marked at {row.last}, which has no job"
+
+
+def trigger_ignores_pause(model: Model, state: State) -> Iterator[str]:
+    for s, row in state.rows.items():
+        if row is not None and model.may_trigger(state, s) and model.trigger(state, s) is None:
+            yield f"{s} can't be triggered"
+
+
+def mark_iff_job(_: Model, before: State, __: str, then: State) -> Iterator[str]:
+    moved = {s: new.last for s, old, new in kept(before, then) if old.last != new.last}
+    for s in before.rows:
+        made = new_fires(before, then, s)
+        if bool(made) != (s in moved) or (made and moved[s] != made[-1]):
+            yield f"{s}: jobs for {made}, last moved to {moved.get(s)}"
+
+
+def fires_advance(_: Model, before: State, __: str, then: State) -> Iterator[str]:
+    for s in before.rows:
+        made = new_fires(before, then, s)
+        if made and before.jobs[s] and made[0] <= max(before.jobs[s]):
+            yield f"{s}: a job for {made[0]} after one for {max(before.jobs[s])}"
+
+
+def paused_blocks_enqueue(_: Model, before: State, __: str, then: State) -> Iterator[str]:
+    for s, row in before.rows.items():
+        made = new_fires(before, then, s)
+        if row is not None and row.paused and made:
+            yield f"{s} is paused, yet {made} became jobs"
+
+
+def pause_touches_only_pause(_: Model, before: State, __: str, then: State) -> Iterator[str]:
+    for s, old, new in kept(before, then):
+        if old.paused != new.paused:
+            flipped = replace(before, rows=before.rows.but(s, replace(old, paused=new.paused)))
+            if then != flipped:
+                yield f"{s}: the pause changed, and so did something else: {old} to {new}"
+
+
+def coalesce_only_latest(model: Model, before: State, _: str, then: State) -> Iterator[str]:
+    for s in (s for s, policy in model.policies.items() if policy == "coalesce"):
+        made = new_fires(before, then, s)
+        if len(made) > 1:
+            yield f"{s} enqueued {made} at once"
+        for i, read in then.snapshot.items():
+            frozen = read[s] if read is not None and before.snapshot[i] is None else None
+            if frozen is not None and list(frozen.fires) != owed(model, before, s):
+                yield f"{s}: {i} froze {frozen.fires}, owed is {owed(model, before, s)}"
+
+
+def catch_up_contiguous(model: Model, before: State, _: str, then: State) -> Iterator[str]:
+    for s in (s for s, policy in model.policies.items() if policy == "catch_up"):
+        made = new_fires(before, then, s)
+        skipped = [f for f in missed(model, before, s) if made and f < made[-1] and f not in made]
+        if skipped:
+            yield f"{s} enqueued {made} and skipped {skipped}"
+
+
+def pass_bounded(model: Model, before: State, _: str, then: State) -> Iterator[str]:
+    for s in before.rows:
+        made = new_fires(before, then, s)
+        if len(made) > model.pass_limit:
+            yield f"{s} enqueued {len(made)} fires, the limit is {model.pass_limit}"
+
+
+def no_early_fire(_: Model, before: State, __: str, then: State) -> Iterator[str]:
+    for s in before.rows:
+        made = new_fires(before, then, s)
+        if made and made[-1] > before.now:
+            yield f"{s} enqueued {made[-1]} at {before.now}"
+
+
+def no_retroactive_fire(_: Model, before: State, __: str, then: State) -> Iterator[str]:
+    for s, new in then.rows.items():
+        old = before.rows[s]
+        made = new_fires(before, then, s)
+        if made and (old is None or made[0] <= old.anchor):
+            yield f"{s} enqueued {made[0]}, its row was {old}"
+        if new is None:
+            continue
+        if old is None:
+            right = max(before.now, before.floor[s])
+        elif old.definition != new.definition:
+            right = max(before.now, old.anchor)
+        else:
+            right = old.anchor
+        if new.anchor != right:
+            yield f"{s} is anchored at {new.anchor} instead of {right}"
+
+
+def fires_fit_definition(model: Model, before: State, _: str, then: State) -> Iterator[str]:
+    for s, row in before.rows.items():
+        made = new_fires(before, then, s)
+        strange = [f for f in made if row is None or not model.definitions[row.definition](f)]
+        if strange:
+            yield f"{s} enqueued {strange}, which {row} does not have"
+
+
+def edit_settles(model: Model, before: State, _: str, then: State) -> Iterator[str]:
+    for s, old, new in kept(before, then):
+        if old.definition != new.definition:
+            right = [] if old.paused else owed(model, before, s)
+            made = new_fires(before, then, s)
+            if made != right:
+                yield f"{s} was edited and settled {made} instead of {right}"
+
+
+def sync_never_deletes(_: Model, before: State, action: str, then: State) -> Iterator[str]:
+    changed = [s for s in before.rows if before.rows[s] != then.rows[s]]
+    gone = [s for s in changed if then.rows[s] is None]
+    if gone and (action != "remove" or len(changed) > 1):
+        yield f"{action} deleted {gone}"
+    if action == "sync" and len(changed) > 1:
+        yield f"a sync of one schedule changed {changed}"
+
+
+def sync_preserves_pause_and_last(_: Model, before: State, action: str, then: State) -> Iterator[str]:
+    if action != "sync":
+        return
+    for s, old, new in kept(before, then):
+        made = new_fires(before, then, s)
+        if new.paused != old.paused or new.last != (made[-1] if made else old.last):
+            yield f"{s} was synced with jobs for {made}: {old} to {new}"
+
+
+def register_starts_fresh(_: Model, before: State, __: str, then: State) -> Iterator[str]:
+    for s, new in then.rows.items():
+        if before.rows[s] is None and new is not None and (new.paused or new.last is not None):
+            yield f"{s} was registered as {new}"
+
+
+def trigger_leaves_schedule(_: Model, before: State, __: str, then: State) -> Iterator[str]:
+    if then.triggered == before.triggered:
+        return
+    changed = [s for s in before.triggered if then.triggered[s] != before.triggered[s]]
+    once = before.triggered.but(changed[0], before.triggered[changed[0]] + 1)
+    if then != replace(before, triggered=once):
+        yield f"a trigger of {changed} changed something else: {before} to {then}"
+
+
+def remove_leaves_jobs(_: Model, before: State, action: str, then: State) -> Iterator[str]:
+    for s, old in before.jobs.items():
+        fewer = [f for f, number in old.items() if then.jobs[s].get(f, 0) < number]
+        if fewer or then.triggered[s] < before.triggered[s]:
+            yield f"{s} lost jobs: {fewer}"
+        if action == "remove" and new_fires(before, then, s):
+            yield f"removing made jobs of {s}"
+
+
+INVARIANTS = (
+    Invariant("TypeOK", "spec", type_ok),
+    Invariant("LeaderAlive", "P05", leader_alive),
+    Invariant("NoDuplicateFire", "P07, P10, P12", no_duplicate_fire),
+    Invariant("NoLostFire", "P09", no_lost_fire),
+    Invariant("TriggerIgnoresPause", "P21", trigger_ignores_pause),
+)
+
+STEP_PROPERTIES = (
+    StepProperty("MarkIffJob", "P09", mark_iff_job),
+    StepProperty("FiresAdvance", "P11", fires_advance),
+    StepProperty("PausedBlocksEnqueue", "P13", paused_blocks_enqueue),
+    StepProperty("PauseTouchesOnlyPause", "P15", pause_touches_only_pause),
+    StepProperty("CoalesceOnlyLatest", "P16", coalesce_only_latest, sound_evaluator=True),
+    StepProperty("CatchUpContiguous", "P17", catch_up_contiguous, sound_evaluator=True, steady_clock=True),
+    StepProperty("PassBounded", "P17", pass_bounded),
+    StepProperty("NoEarlyFire", "P19", no_early_fire),
+    StepProperty("NoRetroactiveFire", "P20", no_retroactive_fire),
+    StepProperty("FiresFitDefinition", "P20", fires_fit_definition, sound_evaluator=True, steady_clock=True),
+    StepProperty("EditSettles", "P20b", edit_settles),
+    StepProperty("SyncNeverDeletes", "P02", sync_never_deletes),
+    StepProperty("SyncPreservesPauseAndLast", "P03", sync_preserves_pause_and_last),
+    StepProperty("RegisterStartsFresh", "P22", register_starts_fresh),
+    StepProperty("TriggerLeavesSchedule", "P21", trigger_leaves_schedule),
+    StepProperty("RemoveLeavesJobs", "P22", remove_leaves_jobs),
+)
+
+
+def applies(model: Model, step_property: StepProperty) -> bool:
+    """Tell whether the property is promised in this model."""
+    sound = not (step_property.sound_evaluator and model.faulty_evaluator)
+    steady = not (step_property.steady_clock and model.clock_may_slip)
+    return sound and steady
+
+
+def invariants(model: Model, state: State, only: str | None = None) -> None:
+    """Check every invariant, or only the one that is named.
+
+    Raises:
+        AssertionError: Naming property and promise.
+    """
+    for invariant in INVARIANTS:
+        if only in {None, invariant.name}:
+            for seen in invariant.check(model, state):
+                raise AssertionError(f"{invariant.name} ({invariant.promise}): {seen}")
+
+
+def step_checks(model: Model, before: State, action: str, then: State, only: str | None = None) -> None:
+    """Check every property of steps that is promised in this model, or only the one that is named.
+
+    Args:
+        action: The action's name in snake_case.
+
+    Raises:
+        AssertionError: Naming property and promise.
+    """
+    for step_property in STEP_PROPERTIES:
+        if only in {None, step_property.name} and applies(model, step_property):
+            for seen in step_property.check(model, before, action, then):
+                raise AssertionError(f"{step_property.name} ({step_property.promise}): {action}: {seen}")
