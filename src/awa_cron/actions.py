@@ -338,7 +338,7 @@ async def ask(
             if races == RACES or not lost_race(error) or connection.is_in_transaction():
                 raise
         # Those that lost against each other come back apart.
-        await asyncio.sleep(random.uniform(0, 0.002 * races))  # noqa: S311
+        await asyncio.sleep(random.uniform(0, min(0.005 * 2**races, 0.5)))  # noqa: S311
     raise AssertionError
 
 
