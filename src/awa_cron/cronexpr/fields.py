@@ -50,23 +50,17 @@ _FOREIGN: Final = (
 @lru_cache(maxsize=4096)
 def values(where: Field, text: str) -> tuple[int, ...]:
     """The numbers that a field's text stands for, ascending; Sunday may be 0, 7 or both."""
-    terms = text.split(",")
-    if "" in terms:
-        raise refusal(where, text, "has an empty element", "write values between single commas")
-    if len(terms) > 1 and any(term.startswith("*") for term in terms):
-        last = where.low + where.size - 1
-        raise refusal(where, text, "has * inside a list", f"write * alone, and */n as {where.low}-{last}/n")
-    return tuple(sorted({value for term in terms for value in _term(where, term)}))
+    return tuple(sorted({value for term in _terms(where, text) for value in _range(where, term)}))
 
 
 @lru_cache(maxsize=4096)
 def occurrences(text: str) -> frozenset[tuple[int, int]]:
     """The day-of-week field as pairs: weekday (Sunday is 0) and its occurrence in the month, 1 to 5."""
     found = set()
-    for term in text.split(","):
+    for term in _terms(WEEKDAY, text):
         day, mark, nth = term.partition("#")
         if not mark:
-            found |= {(value % 7, each) for value in values(WEEKDAY, term) for each in range(1, 6)}
+            found |= {(value % 7, each) for value in _range(WEEKDAY, term) for each in range(1, 6)}
         elif nth in ("1", "2", "3", "4", "5"):
             found.add((_value(WEEKDAY, term, day) % 7, int(nth)))
         else:
@@ -74,7 +68,17 @@ def occurrences(text: str) -> frozenset[tuple[int, int]]:
     return frozenset(found)
 
 
-def _term(where: Field, term: str) -> range:
+def _terms(where: Field, text: str) -> list[str]:
+    terms = text.split(",")
+    if "" in terms:
+        raise refusal(where, text, "has an empty element", "write values between single commas")
+    if len(terms) > 1 and any(term.startswith("*") for term in terms):
+        last = where.low + where.size - 1
+        raise refusal(where, text, "has * inside a list", f"write * alone, and */n as {where.low}-{last}/n")
+    return terms
+
+
+def _range(where: Field, term: str) -> range:
     """One element of a list: ``*``, ``a`` or ``a-b``, each with ``/n`` or without."""
     body, slash, step_text = term.partition("/")
     start, dash, end = body.partition("-")
