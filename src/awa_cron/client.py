@@ -96,8 +96,6 @@ class Client:
         Raises:
             InvalidSchedule: Anything above is not so, or the name is registered already.
         """
-        if name in self._schedules:
-            raise InvalidSchedule(f"schedule {name!r} is registered twice in this process: rename one of the two")
         schedule = registration.schedule(
             name,
             cron_expr,
@@ -111,6 +109,8 @@ class Client:
             metadata=metadata,
             missed_fire_policy=missed_fire_policy,
         )
+        if name in self._schedules:
+            raise InvalidSchedule(f"schedule {name!r} is registered twice in this process: rename one of the two")
         self._schedules[schedule.name] = schedule
         return schedule
 

@@ -53,11 +53,11 @@ def schedule(
         timezone=timezone,
         kind=label(kind, "kind"),
         queue=label(queue, "queue"),
-        args_json=_json_object(args or {}, "args"),
+        args_json=_json_object({} if args is None else args, "args"),
         priority=_integer(priority, "priority", 1, 4),
         max_attempts=_integer(max_attempts, "max_attempts", 1, 1000),
         tags=_tags(tags),
-        metadata_json=_metadata(metadata or {}),
+        metadata_json=_metadata({} if metadata is None else metadata),
         missed_fire_policy=_policy(missed_fire_policy),
     )
 
@@ -70,7 +70,7 @@ def label(value: object, field: str) -> str:
     """
     if not isinstance(value, str):
         raise InvalidSchedule(f"{field} must be a string, not {type(value).__name__}")
-    shown = repr(value if len(value) <= 60 else value[:60] + "…")
+    shown = _shown(value)
     if not value.strip():
         raise InvalidSchedule(f"{field} is {shown}: it must not be empty or blank")
     if value != value.strip():
@@ -87,13 +87,13 @@ def label(value: object, field: str) -> str:
 
 def _integer(value: object, field: str, low: int, high: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise InvalidSchedule(f"{field} is {value!r}: it must be an integer from {low} to {high}")
+        raise InvalidSchedule(f"{field} is {_shown(value)}: it must be an integer from {low} to {high}")
     return value
 
 
 def _tags(value: object) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise InvalidSchedule(f"tags is {value!r}: it must be a list of strings")
+        raise InvalidSchedule(f"tags is {_shown(value)}: it must be a list of strings")
     if len(value) > MAX_TAGS:
         raise InvalidSchedule(f"tags has {len(value)} entries: the limit is {MAX_TAGS}")
     return tuple(label(tag, f"tags[{i}]") for i, tag in enumerate(value))
@@ -104,7 +104,7 @@ def _policy(value: object) -> MissedFirePolicy:
         return MissedFirePolicy(value)  # type: ignore[arg-type]
     except ValueError:
         known = " or ".join(repr(str(policy)) for policy in MissedFirePolicy)
-        raise InvalidSchedule(f"missed_fire_policy is {value!r}: it must be {known}") from None
+        raise InvalidSchedule(f"missed_fire_policy is {_shown(value)}: it must be {known}") from None
 
 
 def _metadata(value: object) -> str:
@@ -128,7 +128,7 @@ def _json_object(value: object, field: str) -> str:
 def _plain(value: object, where: str, depth: int) -> object:
     """Copy a value into plain JSON types, or say where in it the trouble is."""
     if depth > MAX_JSON_DEPTH:
-        raise InvalidSchedule(f"{where[:200]} is nested deeper than {MAX_JSON_DEPTH} levels")
+        raise InvalidSchedule(f"{where} is nested deeper than {MAX_JSON_DEPTH} levels")
     match value:
         case None | bool():
             return value
@@ -143,9 +143,9 @@ def _plain(value: object, where: str, depth: int) -> object:
                 raise InvalidSchedule(f"{where} is {value!r}, which JSON has no number for")
             return float(value)
         case Mapping():
-            return {_key(key, where): _plain(inner, f"{where}[{key!r}]", depth + 1) for key, inner in value.items()}
+            return {_key(key, where): _plain(inner, _inside(where, key), depth + 1) for key, inner in value.items()}
         case list() | tuple():
-            return [_plain(inner, f"{where}[{i}]", depth + 1) for i, inner in enumerate(value)]
+            return [_plain(inner, _inside(where, i), depth + 1) for i, inner in enumerate(value)]
         case _:
             raise InvalidSchedule(
                 f"{where} is a {type(value).__name__}, which is not JSON: use None, bool, int, float, str, "
@@ -155,7 +155,7 @@ def _plain(value: object, where: str, depth: int) -> object:
 
 def _key(key: object, where: str) -> str:
     if not isinstance(key, str):
-        raise InvalidSchedule(f"{where} has the key {key!r}: JSON keys are strings")
+        raise InvalidSchedule(f"{where} has the key {_shown(key)}: JSON keys are strings")
     return _text(key, f"a key of {where}")
 
 
@@ -163,4 +163,18 @@ def _text(value: str, where: str) -> str:
     for character in value:
         if character == "\0" or "\ud800" <= character <= "\udfff":
             raise InvalidSchedule(f"{where} holds U+{ord(character):04X}, which Postgres cannot store in JSON")
-    return str(value)
+    return str.__str__(value)  # an enumeration's own str is its name, not its value
+
+
+def _inside(where: str, key: object) -> str:
+    """Return where a value lies, at a length that fits in a message."""
+    return f"{where if len(where) <= 200 else '…' + where[-200:]}[{_shown(key)}]"
+
+
+def _shown(value: object) -> str:
+    """Return a value as a message shows it; some integers are too long even for repr."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001
+        return f"of type {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:80]}…"
