@@ -106,11 +106,11 @@ def settle(state: ScheduleState, now: datetime, limit: int) -> tuple[tuple[datet
 
 def _readable(state: ScheduleState) -> tuple[datetime, MissedFirePolicy]:
     """Return the instant after which fires count, and the policy."""
-    # The driver maps Postgres' infinities to the ends of Python's range.
+    # The statements read what Python has no value for as infinite; the driver maps that to the ends of its range.
     for field in ("last_enqueued_at", "anchored_at"):
         value: datetime | None = getattr(state, field)
         if value is not None and value.year in (MINYEAR, MAXYEAR):
-            raise _broken(state, f"{field} is infinite")
+            raise _broken(state, f"{field} is infinite or out of range")
     try:
         policy = MissedFirePolicy(state.missed_fire_policy)
     except ValueError:

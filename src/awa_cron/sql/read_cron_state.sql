@@ -7,8 +7,8 @@ SELECT
     c.cron_expr,
     c.timezone,
     c.missed_fire_policy,
-    c.last_enqueued_at,
-    c.anchored_at,
+    awa.readable(c.last_enqueued_at) AS last_enqueued_at,
+    awa.readable(c.anchored_at) AS anchored_at,
     c.paused_at
 FROM awa.cron_jobs AS c
 WHERE c.paused_at IS NULL  -- Unpaused

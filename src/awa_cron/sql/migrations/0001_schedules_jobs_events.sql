@@ -11,7 +11,7 @@ CREATE TABLE awa.cron_jobs (
     priority           smallint    NOT NULL DEFAULT 2,
     max_attempts       smallint    NOT NULL DEFAULT 25,
     tags               text[]      NOT NULL DEFAULT '{}',
-    metadata           jsonb       NOT NULL DEFAULT '{}',
+    metadata           jsonb       NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(metadata) = 'object'),
     missed_fire_policy text        NOT NULL DEFAULT 'coalesce',
     last_enqueued_at   timestamptz,
     anchored_at        timestamptz NOT NULL DEFAULT now(),
@@ -41,7 +41,7 @@ CREATE TABLE awa.jobs (
     finalized_at timestamptz,
     created_at   timestamptz NOT NULL DEFAULT now(),
     errors       jsonb[]     NOT NULL DEFAULT '{}',
-    metadata     jsonb       NOT NULL DEFAULT '{}',
+    metadata     jsonb       NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(metadata) = 'object'),
     tags         text[]      NOT NULL DEFAULT '{}' CHECK (cardinality(tags) <= 20)
 );
 
@@ -75,6 +75,15 @@ COMMENT ON TABLE awa.cron_events IS 'One row per action, written by the statemen
 CREATE INDEX cron_events_of_schedule ON awa.cron_events (name, id);
 -- Sync asks how far a removed schedule of the same name had come.
 CREATE INDEX cron_events_removed ON awa.cron_events (name, last_enqueued_at) WHERE action = 'remove';
+
+-- Rows written by hand can hold instants that other languages have no value for; one must not make all unreadable.
+CREATE FUNCTION awa.readable(instant timestamptz) RETURNS timestamptz LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $readable$
+    SELECT CASE
+        WHEN instant > timestamptz '9999-12-31 00:00:00+00' THEN timestamptz 'infinity'
+        WHEN instant < timestamptz '0001-01-02 00:00:00+00' THEN timestamptz '-infinity'
+        ELSE instant
+    END
+$readable$;
 
 CREATE FUNCTION awa.notify_jobs() RETURNS trigger LANGUAGE plpgsql AS $notify$
 BEGIN

@@ -9,9 +9,9 @@ SELECT
     c.cron_expr,
     c.timezone,
     c.missed_fire_policy,
-    c.last_enqueued_at,
-    c.anchored_at,
-    c.paused_at
+    awa.readable(c.last_enqueued_at) AS last_enqueued_at,
+    awa.readable(c.anchored_at) AS anchored_at,
+    awa.readable(c.paused_at) AS paused_at
 FROM jsonb_to_recordset($1::jsonb) AS d (
     name text, cron_expr text, timezone text, kind text, queue text, args jsonb, priority smallint,
     max_attempts smallint, tags text[], metadata jsonb, missed_fire_policy text

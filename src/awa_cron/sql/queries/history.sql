@@ -1,8 +1,8 @@
 -- The newest events of a schedule, newest first.
 -- $1 name, or NULL for every schedule and the leadership, $2 limit
 SELECT
-    e.id, e.recorded_at, e.clock, e.action, e.name, e.actor, e.fires, e.job_ids, e.last_enqueued_at,
-    e.details::text AS details
+    e.id, e.recorded_at, e.clock, e.action, e.name, e.actor, e.fires, e.job_ids,
+    awa.readable(e.last_enqueued_at) AS last_enqueued_at, e.details::text AS details
 FROM awa.cron_events AS e
 WHERE $1::text IS NULL OR e.name = $1::text
 ORDER BY e.id DESC
