@@ -23,7 +23,7 @@ import asyncpg
 from awa_cron import firing, rows
 from awa_cron.errors import DatabaseError, StoredScheduleInvalid
 from awa_cron.model import Dropped, FrozenFires, Job, Schedule, ScheduleState, aware
-from awa_cron.sql import Connection, Schema
+from awa_cron.sql import DRIVER_ERRORS, Connection, Schema
 
 LOST_RACE = ("40001", "40P01")
 """SQLSTATEs that mean another transaction was first: serialization failure and deadlock."""
@@ -321,9 +321,7 @@ async def remove(
     return bool(await ask(connection, schema, "remove", name, schema.sync_lock_key, by, checked(clock)))
 
 
-async def ask(
-    connection: Connection, schema: Schema, action: str, *arguments: object
-) -> list[asyncpg.Record]:
+async def ask(connection: Connection, schema: Schema, action: str, *arguments: object) -> list[asyncpg.Record]:
     """Run an action's statement, again when another transaction was first.
 
     Raises:
@@ -368,5 +366,5 @@ async def asking(action: str) -> AsyncIterator[None]:
     """Turn the driver's errors into ours."""
     try:
         yield
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+    except DRIVER_ERRORS as error:
         raise DatabaseError(f"{action}: {error or type(error).__name__}") from error

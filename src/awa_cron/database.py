@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Self
 
 import asyncpg
@@ -12,7 +12,7 @@ import asyncpg
 from awa_cron import migrate
 from awa_cron.errors import AwaCronError, DatabaseError
 from awa_cron.settings import Settings
-from awa_cron.sql import Connection, Schema
+from awa_cron.sql import DRIVER_ERRORS, Connection, Schema
 
 CONNECT_TIMEOUT_S = 10.0
 
@@ -56,7 +56,7 @@ class Database:
                 timeout=CONNECT_TIMEOUT_S,
                 server_settings={"application_name": "awa_cron"},
             )
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as error:
+        except (*DRIVER_ERRORS, ValueError) as error:
             raise DatabaseError(f"cannot connect: {error or type(error).__name__}") from error
         try:
             async with self.session() as connection:
@@ -89,22 +89,24 @@ class Database:
         timeout_s = self.settings.statement_timeout_s
         try:
             connection = await pool.acquire(timeout=timeout_s)
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+        except DRIVER_ERRORS as error:
             raise DatabaseError(f"no connection: {error or type(error).__name__}") from error
         try:
             async with asyncio.timeout(timeout_s):
                 yield connection
         except TimeoutError as error:
-            connection.terminate()
+            _cut(connection)
             raise DatabaseError(f"no answer within {timeout_s} s") from error
         except AwaCronError:
             raise
         except BaseException:
             # Whatever happened, the session's state is unknown; a cut connection has none.
-            connection.terminate()
+            _cut(connection)
             raise
         finally:
-            await pool.release(connection, timeout=timeout_s)
+            # A connection that died meanwhile cannot be reset, and the pool drops it: what was asked is done.
+            with suppress(*DRIVER_ERRORS):
+                await pool.release(connection, timeout=timeout_s)
 
     async def dedicated(self, purpose: str, **session: str) -> asyncpg.Connection[asyncpg.Record]:
         """Open a connection outside the pool.
@@ -125,9 +127,12 @@ class Database:
         except BaseException as error:
             if connection is not None:
                 connection.terminate()
-            if isinstance(
-                error, (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError)
-            ):
+            if isinstance(error, (*DRIVER_ERRORS, ValueError)):
                 raise DatabaseError(f"cannot connect the {purpose}: {error or type(error).__name__}") from error
             raise
         return connection
+
+
+def _cut(connection: Connection) -> None:
+    with suppress(asyncpg.InterfaceError):  # the pool has dropped it already
+        connection.terminate()

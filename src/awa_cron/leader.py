@@ -13,6 +13,7 @@ import asyncpg
 from awa_cron import actions
 from awa_cron.database import Database
 from awa_cron.errors import DatabaseError, LeadershipLost
+from awa_cron.sql import DRIVER_ERRORS
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +103,7 @@ class Leader:
                 if self.backend_pid is not None:
                     await actions.lose_leader(connection, self._database.schema, actor=self._actor)
                 await connection.close()
-        except (DatabaseError, OSError, TimeoutError) as error:
+        except (DatabaseError, *DRIVER_ERRORS) as error:
             log.info("the leader's session did not close politely", extra={"error": str(error)})
         finally:
             self.abandon()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import asyncpg
 
+from awa_cron.actions import asking
 from awa_cron.errors import DatabaseError, SchemaMismatch
 from awa_cron.sql import Connection, Schema
 
@@ -35,23 +36,31 @@ async def migrate(connection: Connection, schema: Schema) -> list[int]:
         SchemaMismatch: The schema belongs to another system, or to a newer version of this one.
         DatabaseError: The server refused; its error is the cause.
     """
-    before = await versions(connection, schema)
     try:
-        async with connection.transaction(isolation="read_committed"):
+        async with asking("migrate"), connection.transaction(isolation="read_committed"):
+            # The script takes this lock too; here it makes the count right when others migrate at the same time.
+            await connection.execute("SELECT pg_advisory_xact_lock($1)", schema.migrate_lock_key)
+            before = await versions(connection, schema)
             await connection.execute(_body(schema))
-    except asyncpg.PostgresError as error:
-        if error.sqlstate == _REFUSAL:
-            raise SchemaMismatch(str(error)) from error
-        raise DatabaseError(f"could not migrate schema {schema.name!r}: {error}") from error
-    return sorted(set(await versions(connection, schema)) - set(before))
+            return sorted(set(await versions(connection, schema)) - set(before))
+    except DatabaseError as error:
+        cause = error.__cause__
+        if isinstance(cause, asyncpg.PostgresError) and cause.sqlstate == _REFUSAL:
+            raise SchemaMismatch(str(cause)) from cause
+        raise
 
 
 async def versions(connection: Connection, schema: Schema) -> Sequence[int]:
-    """Return the applied versions, ascending; empty where the schema is not ours or not there."""
-    known = await connection.fetchval("SELECT to_regclass($1)", f'"{schema.name}".cron_migrations')
-    if known is None:
-        return []
-    rows = await connection.fetch(f'SELECT version FROM "{schema.name}".cron_migrations ORDER BY version')  # noqa: S608
+    """Return the applied versions, ascending; empty where the schema is not ours or not there.
+
+    Raises:
+        DatabaseError: The server refused or the connection is gone.
+    """
+    async with asking("versions"):
+        known = await connection.fetchval("SELECT to_regclass($1)", f'"{schema.name}".cron_migrations')
+        if known is None:
+            return []
+        rows = await connection.fetch(f'SELECT version FROM "{schema.name}".cron_migrations ORDER BY version')  # noqa: S608
     return [row["version"] for row in rows]
 
 
@@ -60,6 +69,7 @@ async def require_current(connection: Connection, schema: Schema) -> None:
 
     Raises:
         SchemaMismatch: It is not; the message says what to do.
+        DatabaseError: The server refused or the connection is gone.
     """
     wanted = schema.migrations()[-1][0]
     found = max(await versions(connection, schema), default=0)

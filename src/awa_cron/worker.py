@@ -15,12 +15,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
-import asyncpg
-
 from awa_cron import queue_actions
 from awa_cron.database import Database
 from awa_cron.errors import DatabaseError
 from awa_cron.model import Job, JobState
+from awa_cron.sql import DRIVER_ERRORS
 
 Handler: TypeAlias = Callable[[Job], Awaitable[None] | None]
 
@@ -221,7 +220,7 @@ class Worker:
                 await connection.add_listener(self._database.schema.jobs_channel, self._notified)
             self._wake.set()
             await ended.wait()
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+        except DRIVER_ERRORS as error:
             raise DatabaseError(f"listen: {error or type(error).__name__}") from error
         finally:
             connection.terminate()

@@ -19,6 +19,9 @@ from awa_cron.errors import InvalidArgument
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 """A session: its own connection, or one lent by a pool."""
 
+DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
+"""What using a session can raise. The third comes when the server ends the session just as it is used."""
+
 _FILES = resources.files(__name__)
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,47}")
 _IN_STATEMENT = re.compile(r"\bawa\.")
