@@ -5,13 +5,14 @@ variables are made of. An instant ``t`` of the model is the ``t``-th minute afte
 statements as their clock.
 """
 
+# ruff: noqa: ARG002 -- every action is handed the clock, also those whose statement asks for none
+
 from __future__ import annotations
 
-import dataclasses
+import json
 from collections import Counter
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import asyncpg
 
@@ -19,6 +20,7 @@ from awa_cron import actions, firing, registration
 from awa_cron.errors import DatabaseError
 from awa_cron.model import FrozenFires, Schedule
 from awa_cron.sql import Connection, Schema
+from tests.model.spec_state import Frozen, Row, State, Table
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -39,39 +41,6 @@ SELECT
 def instant(time: int) -> datetime:
     """The database's clock at an instant of the model."""
     return EPOCH + timedelta(minutes=time)
-
-
-def minutes(text: str | None) -> int | None:
-    """The model's instant of a timestamp that the database printed."""
-    if text is None:
-        return None
-    elapsed = datetime.fromisoformat(text) - EPOCH
-    assert elapsed % timedelta(minutes=1) == timedelta(0), f"{text} is no instant of the model"
-    return elapsed // timedelta(minutes=1)
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """A stored schedule in the model's terms."""
-
-    definition: str
-    last: int | None
-    anchor: int
-    paused: bool
-
-
-@dataclasses.dataclass(frozen=True)
-class Observed:
-    """What the spec's variables are in the database and in the instances, without the clock."""
-
-    rows: dict[str, Row]
-    jobs: dict[str, dict[int, int]]
-    triggered: dict[str, int]
-    floor: dict[str, int]
-    lock: str | None
-    up: dict[str, bool]
-    believes: dict[str, bool]
-    snapshot: dict[str, dict[str, tuple[int | None, tuple[int, ...]]] | None]
 
 
 class Instance:
@@ -172,7 +141,7 @@ class Cluster:
         if not holds:
             instance.step_down()
 
-    async def read_cron_state(self, now: int, i: str) -> None:
+    async def read_cron_state(self, now: int, i: str, _: object = None) -> None:
         instance = self._instances[i]
         state = await actions.read_cron_state(await self._work(i), self._schema, clock=instant(now))
         if state.now is not None:
@@ -199,7 +168,7 @@ class Cluster:
     async def drop_session(self, now: int, i: str) -> None:
         await self._end(self._instances[i].leader_pid)
 
-    async def crash(self, now: int, i: str, *, in_transaction: bool = False) -> None:
+    async def crash(self, now: int, i: str, in_transaction: bool = False) -> None:
         """End the instance's sessions; in the middle of its enqueue, if it has one to make."""
         instance = self._instances[i]
         if in_transaction and instance.snapshot is not None:
@@ -240,37 +209,51 @@ class Cluster:
     async def remove(self, now: int, s: str) -> None:
         await actions.remove(self.operator, self._schema, s, by="operator", clock=instant(now))
 
-    async def observe(self) -> Observed:
-        """Read back every variable of the spec but the clock."""
+    async def observe(self, now: int) -> State:
+        """Read back every variable of the spec; the clock is the model's."""
         found = await self.operator.fetchrow(_OBSERVE, self._schema.leader_lock_key)
         assert found is not None
-        stored, made, removed = (_json(found[column]) for column in range(3))
+        stored, made, removed = (json.loads(found[column]) for column in range(3))
         jobs: dict[str, Counter[int]] = {name: Counter() for name in self._policies}
         triggered = dict.fromkeys(self._policies, 0)
         for name, fire in made:
-            when = minutes(fire)
+            when = _minutes(fire)
             if when is None:
                 triggered[name] += 1
             else:
                 jobs[name][when] += 1
         floor = dict.fromkeys(self._policies, 0)
         for name, last in removed:
-            floor[name] = max(floor[name], minutes(last) or 0)
-        holder = {each.leader_pid: name for name, each in self._instances.items()}.get(found[3])
-        assert (found[3] is None) == (holder is None), "an unknown session holds the lock"
-        return Observed(
-            rows={
-                name: Row(self._definition_of[cron_expr], minutes(last), minutes(anchor) or 0, paused)
-                for name, cron_expr, last, anchor, paused in stored
-            },
-            jobs={name: dict(counts) for name, counts in jobs.items()},
-            triggered=triggered,
-            floor=floor,
-            lock=holder,
-            up={name: each.up for name, each in self._instances.items()},
-            believes={name: each.believes for name, each in self._instances.items()},
-            snapshot={name: _snapshot(each.snapshot) for name, each in self._instances.items()},
+            floor[name] = max(floor[name], _minutes(last) or 0)
+        leaders = {each.leader_pid: name for name, each in self._instances.items() if each.leader_pid is not None}
+        assert found[3] is None or found[3] in leaders, "an unknown session holds the lock"
+        rows: dict[str, Row | None] = dict.fromkeys(self._policies)
+        for name, cron_expr, last, anchor, paused in stored:
+            rows[name] = Row(self._definition_of[cron_expr], _minutes(last), _minutes(anchor) or 0, paused)
+        instances = self._instances.items()
+        return State(
+            now=now,
+            rows=Table(rows),
+            jobs=Table((name, Table(counts)) for name, counts in jobs.items()),
+            triggered=Table(triggered),
+            floor=Table(floor),
+            lock=leaders.get(found[3]),
+            up=Table((name, each.up) for name, each in instances),
+            believes=Table((name, each.believes) for name, each in instances),
+            snapshot=Table((name, self._frozen(each.snapshot)) for name, each in instances),
         )
+
+    def _frozen(self, snapshot: list[FrozenFires] | None) -> Table[str, Frozen | None] | None:
+        if snapshot is None:
+            return None
+        frozen: dict[str, Frozen | None] = dict.fromkeys(self._policies)
+        for each in snapshot:
+            expected = each.expected_last_enqueued_at
+            frozen[each.name] = Frozen(
+                expected=None if expected is None else _minute(expected),
+                fires=tuple(_minute(fire) for fire in each.fires),
+            )
+        return Table(frozen)
 
     def _registered(self, name: str, definition: str, expressions: Mapping[str, str]) -> Schedule:
         return registration.schedule(
@@ -289,23 +272,12 @@ class Cluster:
             await self.operator.execute("SELECT pg_terminate_backend($1, 5000)", backend_pid)
 
 
-def _snapshot(frozen: list[FrozenFires] | None) -> dict[str, tuple[int | None, tuple[int, ...]]] | None:
-    if frozen is None:
-        return None
-    return {
-        each.name: (
-            _minute(each.expected_last_enqueued_at),
-            tuple((fire - EPOCH) // timedelta(minutes=1) for fire in each.fires),
-        )
-        for each in frozen
-    }
+def _minute(time: datetime) -> int:
+    elapsed = time - EPOCH
+    assert elapsed % timedelta(minutes=1) == timedelta(0), f"{time} is no instant of the model"
+    return elapsed // timedelta(minutes=1)
 
 
-def _minute(time: datetime | None) -> int | None:
-    return None if time is None else (time - EPOCH) // timedelta(minutes=1)
-
-
-def _json(text: str) -> list[Any]:
-    import json  # noqa: PLC0415
-
-    return json.loads(text)  # type: ignore[no-any-return]
+def _minutes(text: str | None) -> int | None:
+    """Return the model's instant of a timestamp that the database printed."""
+    return None if text is None else _minute(datetime.fromisoformat(text))

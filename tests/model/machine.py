@@ -1,0 +1,196 @@
+"""The Hypothesis machine: a rule for every action of the spec, on the model alone or in lock-step with Postgres.
+
+After each step the properties of the spec are checked on the state that was reached; on Postgres that is the state
+read back from the database, and it must be the model's too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any, ClassVar
+
+from hypothesis import currently_in_test_context, event, note
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from awa_cron.sql import Schema
+from tests.model.cluster import Cluster
+from tests.model.spec_model import Model
+from tests.model.spec_properties import invariants, step_checks
+from tests.model.spec_state import State
+
+EXPRESSIONS = {"each": "* * * * *", "even": "*/2 * * * *", "odd": "1-59/2 * * * *"}
+
+PROTOCOL = Model(
+    instances=("a", "b", "c"),
+    schedules=("digest", "ledger"),
+    definitions={"each": lambda _: True, "even": lambda t: t % 2 == 0, "odd": lambda t: t % 2 == 1},
+    policies={"digest": "coalesce", "ledger": "catch_up"},
+    pass_limit=2,
+)
+
+SYSTEM = ("acquire_leader", "ping_leader", "read_cron_state", "atomic_enqueue", "cas_fail")
+
+PATIENCE = 3
+"""How many steps of the environment may follow each other before the system or the clock has to move."""
+
+STEPS: Counter[str] = Counter()
+"""Steps taken on Postgres in this run of the tests, by action."""
+
+
+def rule_of(action: str) -> Any:
+    """Make the rule of one action: wherever the model enables it, with any arguments that it enables."""
+
+    def perform(self: ProtocolMachine, data: st.DataObject) -> None:
+        self.perform(action, *data.draw(st.sampled_from(self.enabled[action])))
+
+    def possible(self: ProtocolMachine) -> bool:
+        return action in self.enabled and (action in SYSTEM or self.patience > 0)
+
+    perform.__name__ = action
+    return precondition(possible)(rule(data=st.data())(perform))
+
+
+class ProtocolMachine(RuleBasedStateMachine):
+    """Takes the model through its actions."""
+
+    model: ClassVar[Model] = PROTOCOL
+    only: ClassVar[str | None] = None
+    """Check this property alone: shows that it catches what is broken by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state = self.model.init()
+        self.enabled: dict[str, list[tuple[object, ...]]] = {}
+        self.disabled: list[tuple[str, tuple[object, ...]]] = []
+        self.patience = PATIENCE
+        self._look()
+
+    advance_clock = rule_of("advance_clock")
+    acquire_leader = rule_of("acquire_leader")
+    ping_leader = rule_of("ping_leader")
+    read_cron_state = rule_of("read_cron_state")
+    atomic_enqueue = rule_of("atomic_enqueue")
+    cas_fail = rule_of("cas_fail")
+    lose_leader = rule_of("lose_leader")
+    drop_session = rule_of("drop_session")
+    crash = rule_of("crash")
+    recover = rule_of("recover")
+    pause = rule_of("pause")
+    resume = rule_of("resume")
+    trigger = rule_of("trigger")
+    sync = rule_of("sync")
+    remove = rule_of("remove")
+
+    @rule(data=st.data(), minutes=st.integers(0, 3), steps=st.integers(1, 9))
+    def time_passes(self, data: st.DataObject, minutes: int, steps: int) -> None:
+        """The clock advances and the system goes on; rules drawn evenly seldom get as far as an enqueue."""
+        self.patience = PATIENCE
+        for _ in range(minutes):
+            self.perform("advance_clock")
+        for _ in range(steps):
+            possible = [(action, args) for action in SYSTEM for args in self.enabled.get(action, [])]
+            if possible:
+                action, arguments = data.draw(st.sampled_from(possible))
+                self.perform(action, *arguments)
+
+    def perform(self, action: str, *arguments: object, **how: object) -> None:
+        """Take one step and check it; ``how`` is of no concern to the model."""
+        if currently_in_test_context():
+            event(action)
+        if action not in SYSTEM:
+            self.patience -= 1
+        before = self.state
+        then: State | None = getattr(self.model, action)(before, *arguments)
+        assert then is not None, f"{action}{arguments} is not enabled"
+        reached = self.reach(then, action, *arguments, **how)
+        invariants(self.model, reached, self.only)
+        step_checks(self.model, before, action, reached, self.only)
+        if self.only in {None, "SameAsModel"}:
+            assert then == reached, "SameAsModel: the database and the model have parted"
+        self.state = then
+        self._look()
+
+    def reach(self, then: State, action: str, *arguments: object, **how: object) -> State:  # noqa: ARG002
+        """Perform the action, and return the state it really led to."""
+        return then
+
+    def _look(self) -> None:
+        self.enabled, self.disabled = {}, []
+        for action, arguments, then in self.model.attempts(self.state):
+            if then is None:
+                self.disabled.append((action, arguments))
+            else:
+                self.enabled.setdefault(action, []).append(arguments)
+
+
+class PostgresMachine(ProtocolMachine):
+    """The same, with every action performed on a real database by sessions of their own."""
+
+    dsn: ClassVar[str]
+    schema: ClassVar[Schema] = Schema()
+
+    @initialize()
+    def open(self) -> None:
+        self.runner = asyncio.Runner()
+        self.cluster = Cluster(
+            self.dsn,
+            instances=list(self.model.instances),
+            policies=self.model.policies,
+            expressions=EXPRESSIONS,
+            pass_limit=self.model.pass_limit,
+            schema=self.schema,
+        )
+        self.runner.run(self.cluster.open())
+        assert self.observed(0) == self.model.init()
+
+    def teardown(self) -> None:
+        if hasattr(self, "runner"):
+            self.runner.run(self.cluster.close())
+            self.runner.close()
+
+    @precondition(lambda self: any(self.state.snapshot.values()) and self.patience > 0)
+    @rule(data=st.data())
+    def crash_in_its_transaction(self, data: st.DataObject) -> None:
+        """A crash between the enqueue and its commit is a crash: nothing of the enqueue stays."""
+        busy = [(i,) for i, read in self.state.snapshot.items() if read is not None]
+        self.perform("crash", *data.draw(st.sampled_from(busy)), in_transaction=True)
+
+    @precondition(lambda self: bool(self.refused()))
+    @rule(data=st.data())
+    def attempt_the_disabled(self, data: st.DataObject) -> None:
+        """What the spec does not enable changes nothing, even if it is asked for."""
+        action, arguments = data.draw(st.sampled_from(self.refused()))
+        self.runner.run(getattr(self.cluster, action)(self.state.now, *arguments))
+        reached = self.observed(self.state.now)
+        assert self.state == reached, f"{action}{arguments} is disabled, and changed something"
+
+    def refused(self) -> list[tuple[str, tuple[object, ...]]]:
+        """Return the disabled actions that somebody could ask for all the same."""
+        state = self.state
+
+        def can_be_asked(action: str, who: Any) -> bool:
+            match action:
+                case "pause" | "resume" | "trigger" | "remove" | "sync":
+                    return True
+                case "acquire_leader":
+                    return state.up[who] and not state.believes[who]
+                case "ping_leader":
+                    return state.up[who] and state.believes[who]
+                case _:
+                    return False
+
+        return [(action, args) for action, args in self.disabled if can_be_asked(action, args[0] if args else None)]
+
+    def reach(self, then: State, action: str, *arguments: object, **how: object) -> State:
+        STEPS[action] += 1
+        if action != "advance_clock":
+            self.runner.run(getattr(self.cluster, action)(then.now, *arguments, **how))
+        return self.observed(then.now)
+
+    def observed(self, now: int) -> State:
+        state = self.runner.run(self.cluster.observe(now))
+        if currently_in_test_context():
+            note(f"observed: {state}")
+        return state
