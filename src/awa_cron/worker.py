@@ -57,7 +57,8 @@ class Worker:
         self._handlers = handlers
         self._queues = queues
         self._actor = actor
-        self._running: dict[int, asyncio.Task[None]] = {}
+        # By job and attempt: a worker that was frozen may have lost a job, and get it again while it still runs.
+        self._running: dict[tuple[int, int], asyncio.Task[None]] = {}
         self._wake = asyncio.Event()
         self._threads = ThreadPoolExecutor(
             max_workers=database.settings.concurrency, thread_name_prefix="awa_cron job"
@@ -106,7 +107,8 @@ class Worker:
             )
             # No await between the claim and this: a cancelled worker knows every job it has.
             for job in claimed:
-                self._running[job.id] = asyncio.create_task(self._attempt(job), name=f"awa_cron job {job.id}")
+                attempt = asyncio.create_task(self._attempt(job), name=f"awa_cron job {job.id}")
+                self._running[job.id, job.attempt] = attempt
         return claimed
 
     async def _attempt(self, job: Job) -> None:
@@ -116,7 +118,7 @@ class Worker:
             await self._settle(job, error)
         finally:
             beats.cancel()
-            self._running.pop(job.id, None)
+            del self._running[job.id, job.attempt]
             self._wake.set()
 
     async def _handle(self, job: Job) -> dict[str, Any] | None:
@@ -136,7 +138,7 @@ class Worker:
         except Exception as error:
             log.exception("attempt failed", extra=fields)
             text = "".join(traceback.format_exception(error))[-MAX_ERROR_CHARACTERS:]
-            return {"error": f"{type(error).__name__}: {error}"[:MAX_ERROR_CHARACTERS], "traceback": text}
+            return {"error": _told(error)[:MAX_ERROR_CHARACTERS], "traceback": text}
         log.info("completed", extra=fields)
         return None
 
@@ -239,8 +241,16 @@ class Worker:
         if self._running:
             await asyncio.wait(self._running.values(), timeout=self._database.settings.statement_timeout_s)
         if self._running:
-            log.error("handlers that do not stop", extra={"jobs": sorted(self._running)})
+            log.error("handlers that do not stop", extra={"jobs": sorted(job for job, _ in self._running)})
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _told(error: Exception) -> str:
+    """Return an error in one line, also one whose own text fails."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001
+        return type(error).__name__
 
 
 def _storable(error: dict[str, Any]) -> dict[str, Any]:
