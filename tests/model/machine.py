@@ -83,7 +83,20 @@ class ProtocolMachine(RuleBasedStateMachine):
     sync = rule_of("sync")
     remove = rule_of("remove")
 
-    @rule(data=st.data(), minutes=st.integers(0, 3), steps=st.integers(1, 9))
+    @initialize(
+        registered=st.fixed_dictionaries({s: st.sampled_from([None, *EXPRESSIONS]) for s in PROTOCOL.schedules})
+    )
+    def start(self, registered: dict[str, str | None]) -> None:
+        """Begin, usually with some schedules registered: without one nothing much can happen."""
+        self.open()
+        for s, definition in registered.items():
+            if definition is not None:
+                self.perform("sync", s, definition)
+
+    def open(self) -> None:
+        """Get ready for the first step."""
+
+    @rule(data=st.data(), minutes=st.sampled_from([0, 1, 1, 1, 4]), steps=st.integers(1, 9))
     def time_passes(self, data: st.DataObject, minutes: int, steps: int) -> None:
         """The clock advances and the system goes on; rules drawn evenly seldom get as far as an enqueue."""
         self.patience = PATIENCE
@@ -94,6 +107,25 @@ class ProtocolMachine(RuleBasedStateMachine):
             if possible:
                 action, arguments = data.draw(st.sampled_from(possible))
                 self.perform(action, *arguments)
+
+    @precondition(lambda self: any(self.state.snapshot.values()))
+    @rule(data=st.data(), interventions=st.integers(1, 3))
+    def something_happens_between_read_and_write(self, data: st.DataObject, interventions: int) -> None:
+        """An instance has read; operators, deployments or another leader act on what it read; then it writes."""
+        i, read = data.draw(st.sampled_from([(i, read) for i, read in self.state.snapshot.items() if read]))
+        for _ in range(interventions):
+            s = data.draw(st.sampled_from([s for s, frozen in read.items() if frozen is not None]))
+            possible = [
+                (action, args)
+                for action in ("pause", "resume", "sync", "remove", "drop_session", *SYSTEM)
+                for args in self.enabled.get(action, [])
+                if args[0] not in self.state.rows or args[0] == s
+                if args[0] != i or action == "drop_session"
+            ]
+            if possible:
+                action, arguments = data.draw(st.sampled_from(possible))
+                self.perform(action, *arguments)
+        self.perform("atomic_enqueue" if (i,) in self.enabled.get("atomic_enqueue", []) else "cas_fail", i)
 
     def perform(self, action: str, *arguments: object, **how: object) -> None:
         """Take one step and check it; ``how`` is of no concern to the model."""
@@ -131,7 +163,6 @@ class PostgresMachine(ProtocolMachine):
     dsn: ClassVar[str]
     schema: ClassVar[Schema] = Schema()
 
-    @initialize()
     def open(self) -> None:
         self.runner = asyncio.Runner()
         self.cluster = Cluster(
