@@ -364,6 +364,24 @@ async def test_e04b_an_insert_that_waited_for_a_removal_knows_it(dsn: str, conne
     assert not again, "E04b, P12: the clock stepped back, and 11:00 had its job before"
 
 
+@pytest.mark.parametrize("level", LEVELS)
+async def test_an_insert_that_somebody_else_made_first_is_lost_and_told(
+    dsn: str, connection: Session, level: str
+) -> None:
+    async def meanwhile() -> None:
+        await sync(connection, at("2026-01-01 10:00"), schedule(args={"by": "rival"}))
+
+    async with a_session(dsn, level=level, connection_class=Interposed) as session:
+        assert isinstance(session, Interposed)
+        session.after_read = meanwhile
+        mine = [schedule(args={"by": "me"}), schedule("t")]
+        first = await sync(session, at("2026-01-01 10:01"), *mine)
+        second = await sync(session, at("2026-01-01 10:02"), *mine)
+    assert (["t"], ("s",)) == ([each.name for each in first.outcomes], first.lost), "P36"
+    assert [("s", "updated")] == [(each.name, each.change) for each in second.outcomes]
+    assert at("2026-01-01 10:00") == (await row_of(connection))["anchored_at"], "P20: anchored when it was inserted"
+
+
 async def test_an_edit_of_a_held_row_is_lost_and_does_not_wait(dsn: str, connection: Session) -> None:
     await sync(connection, at("2026-01-01 10:00"), schedule("a"), schedule("b"))
     async with a_session(dsn) as holder:

@@ -172,6 +172,18 @@ async def test_p28_metadata_that_could_not_carry_labels_cannot_be_stored(connect
         await connection.execute(f"UPDATE awa.{table} SET metadata = '[1]'")
 
 
+async def test_p28_a_label_written_by_hand_is_overruled(dsn: str, connection: Session) -> None:
+    by_hand = '{"cron_name": "other", "cron_fire_time": "x", "cron_triggered_at": "x", "mine": 1}'
+    await write_row(connection, "s", last_enqueued_at=T, metadata=by_hand)
+    async with a_node(dsn, connection) as node:
+        await connection.execute("UPDATE awa.cron_jobs SET metadata = metadata - 'cron_triggered_at'")
+        fires = await node.evaluate(at("2026-01-01 11:00"))
+        await node.sync(at("2026-01-01 12:10"), schedule(cron_expr="30 * * * *"))
+    assert {"s": every("2026-01-01 11:00")} == fires, "P28: the label is the schedule's own"
+    settled = await connection.fetchval("SELECT metadata ->> 'cron_name' FROM awa.jobs ORDER BY id DESC LIMIT 1")
+    assert "s" == settled
+
+
 async def test_p14_problem_and_evaluation_agree() -> None:
     state: dict[str, Any] = {
         "name": "s",
