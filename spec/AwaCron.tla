@@ -352,13 +352,14 @@ Environment ==
 ----------------------------------------------------------------------------
 Next == System \/ Environment
 
-Fairness ==
-    \A i \in Instances :
-        /\ WF_vars(AcquireLeader(i))
-        /\ WF_vars(PingLeader(i))
-        /\ WF_vars(ReadCronState(i))
-        /\ WF_vars(AtomicEnqueue(i))
-        /\ WF_vars(CASFail(i))
+(* The two loops of an instance: one campaigns and checks the lock, one     *)
+(* evaluates and writes.  Each goes on as long as it has something to do;  *)
+(* what comes of it, a write that wins or one that loses, is not its       *)
+(* choice.                                                                 *)
+Lead(i) == AcquireLeader(i) \/ PingLeader(i)
+Evaluate(i) == ReadCronState(i) \/ AtomicEnqueue(i) \/ CASFail(i)
+
+Fairness == \A i \in Instances : WF_vars(Lead(i)) /\ WF_vars(Evaluate(i))
 
 Spec == Init /\ [][Next]_vars /\ Fairness
 
@@ -409,9 +410,10 @@ Missed(s) ==
 
 (* What a pass over schedule s owes at this moment. *)
 Owed(s) ==
-    IF Policy[s] = "coalesce"
-    THEN {f \in Missed(s) : \A g \in Missed(s) : g <= f}
-    ELSE {f \in Missed(s) : Cardinality({g \in Missed(s) : g < f}) < PassLimit}
+    LET missed == Missed(s)
+    IN  IF Policy[s] = "coalesce"
+        THEN {f \in missed : \A g \in missed : g <= f}
+        ELSE {f \in missed : Cardinality({g \in missed : g < f}) < PassLimit}
 
 (* P05.  The lock is one variable, so there is one holder; a session that  *)
 (* ends frees it, so the holder runs and knows.  Only who believes, reads. *)

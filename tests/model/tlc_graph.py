@@ -90,7 +90,7 @@ def tlc_graph(model: Model, work: Path) -> Graph:
     (work / "model.cfg").write_text(cfg_of(model), encoding="utf-8")
     options = ["-deadlock", "-workers", "1", "-metadir", "states", "-config", "model.cfg"]
     options += ["-dump", "dot,actionlabels", "graph.dot", script.MODULE]
-    command = [*runner.arguments(work, script.JVM_FLAGS), *options]
+    command = [*runner.arguments(work, script.JVM_FLAGS + script.SHORT_RUN_FLAGS), *options]
     finished = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False, timeout=300)
     assert "Model checking completed. No error has been found." in finished.stdout, finished.stdout
     return parse(model, (work / "graph.dot").read_text(encoding="utf-8"))
