@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 import awa_cron
-from awa_cron import actions, firing
+from awa_cron import actions, firing, queue_actions
 from awa_cron.model import ScheduleState
 from awa_cron.sql import Schema
 from tests.integration.support import (
@@ -199,6 +199,33 @@ async def test_p14_problem_and_evaluation_agree() -> None:
         broken = ScheduleState(**state | change)
         assert firing.problem(broken) is not None
         assert [broken] == [each for each, _ in firing.freeze([broken], T, 1)[1]]
+
+
+async def test_e05_what_registration_accepts_comes_back_from_the_database(dsn: str, connection: Session) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(97):
+        deep = {"d": deep}
+    args = {
+        "types": [None, True, False, 0, -1, 1.5, 1.0, 5e-324, 0.1, "", [], {}],
+        "digits": 10**999,
+        "deep": deep,
+        "text": "\x01\x1f\x7f\u2028\ufeff\uffff\U0010ffff \\ \" ' $1 %s",
+        "\x01 key \\": 1,
+        "long": "é" * 100_000,
+    }
+    full = schedule(args=args, metadata={"own": args})
+    async with a_node(dsn, connection) as node:
+        await node.sync(T, full)
+        before = await row_of(connection)
+        await node.sync(T, full)
+        assert before == await row_of(connection), "E05, P04"
+        await node.evaluate(at("2026-01-01 11:00"))
+    (job,) = await queue_actions.claim(
+        connection, SCHEMA, kinds=["work"], queues=None, limit=1, worker="w", clock=at("2026-01-01 11:00")
+    )
+    assert args == job.args, "E05: nothing that is accepted is refused or changed at fire time"
+    assert args == job.metadata["own"]
+    assert [type(value) for value in args["types"]] == [type(value) for value in job.args["types"]]  # type: ignore[attr-defined]
 
 
 NAMES = [
