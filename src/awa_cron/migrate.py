@@ -129,7 +129,7 @@ BEGIN
     END IF;
 END
 $guard$;
-""",
+""",  # noqa: S608
     ]
     parts += [
         f"""\
@@ -143,7 +143,7 @@ INSERT INTO "{name}".cron_migrations (version, name) VALUES ({version}, '{title}
     END IF;
 END
 $migration$;
-"""
+"""  # noqa: S608
         for version, title, text in schema.migrations()
     ]
     return "\n".join(parts)
