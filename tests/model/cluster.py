@@ -97,23 +97,23 @@ class Cluster:
         self._operator: asyncpg.Connection[asyncpg.Record] | None = None
 
     async def open(self) -> None:
-        """Connect the operator and empty the tables."""
+        """Connect the operator."""
         self._operator = await asyncpg.connect(self._dsn)
-        await self._operator.execute("DELETE FROM awa.cron_jobs; DELETE FROM awa.jobs; DELETE FROM awa.cron_events")
+
+    async def reset(self) -> None:
+        """Empty the tables and forget what the instances know; sessions that live stay, without the lock."""
+        await self.operator.execute("DELETE FROM awa.cron_jobs; DELETE FROM awa.jobs; DELETE FROM awa.cron_events")
+        for instance in self._instances.values():
+            instance.up, instance.believes, instance.snapshot = True, False, None
+            if instance.leader is not None and not instance.leader.is_closed():
+                await instance.leader.execute("SELECT pg_advisory_unlock_all()")
 
     async def close(self) -> None:
         """End every session."""
-        for instance in self._instances.values():
-            instance.step_down()
-            if instance.work is not None:
-                instance.work.terminate()
-        if self._operator is not None:
-            # The server frees the lock when it notices; the next example must not find it held.
-            await self._operator.execute(
-                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() "
-                "AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
-            )
-            await self._operator.close()
+        sessions = [each for instance in self._instances.values() for each in (instance.leader, instance.work)]
+        for session in [*sessions, self._operator]:
+            if session is not None:
+                session.terminate()
 
     @property
     def operator(self) -> Connection:

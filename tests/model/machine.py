@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from hypothesis import currently_in_test_context, event, note
@@ -158,28 +160,14 @@ class ProtocolMachine(RuleBasedStateMachine):
 
 
 class PostgresMachine(ProtocolMachine):
-    """The same, with every action performed on a real database by sessions of their own."""
+    """The same, with every action performed on a real database by sessions of their own; see `on_postgres`."""
 
-    dsn: ClassVar[str]
-    schema: ClassVar[Schema] = Schema()
+    runner: ClassVar[asyncio.Runner]
+    cluster: ClassVar[Cluster]
 
     def open(self) -> None:
-        self.runner = asyncio.Runner()
-        self.cluster = Cluster(
-            self.dsn,
-            instances=list(self.model.instances),
-            policies=self.model.policies,
-            expressions=EXPRESSIONS,
-            pass_limit=self.model.pass_limit,
-            schema=self.schema,
-        )
-        self.runner.run(self.cluster.open())
+        self.runner.run(self.cluster.reset())
         assert self.observed(0) == self.model.init()
-
-    def teardown(self) -> None:
-        if hasattr(self, "runner"):
-            self.runner.run(self.cluster.close())
-            self.runner.close()
 
     @precondition(lambda self: any(self.state.snapshot.values()) and self.patience > 0)
     @rule(data=st.data())
@@ -225,3 +213,25 @@ class PostgresMachine(ProtocolMachine):
         if currently_in_test_context():
             note(f"observed: {state}")
         return state
+
+
+@contextmanager
+def on_postgres(dsn: str, schema: Schema | None = None, only: str | None = None) -> Iterator[type[PostgresMachine]]:
+    """Give a machine for one database; its examples share the sessions that survive them."""
+    model = PostgresMachine.model
+    cluster = Cluster(
+        dsn,
+        instances=list(model.instances),
+        policies=model.policies,
+        expressions=EXPRESSIONS,
+        pass_limit=model.pass_limit,
+        schema=schema,
+    )
+    with asyncio.Runner() as runner:
+        runner.run(cluster.open())
+        try:
+            yield type(
+                "MachineOnPostgres", (PostgresMachine,), {"runner": runner, "cluster": cluster, "only": only}
+            )
+        finally:
+            runner.run(cluster.close())

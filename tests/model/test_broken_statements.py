@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from awa_cron.sql import Schema
-from tests.model.machine import PostgresMachine
+from tests.model.machine import on_postgres
 
 Edit = Callable[[str], str]
 
@@ -183,14 +183,12 @@ VARIANTS = [
 
 def play(dsn: str, schema: Schema, steps: str, only: str | None = None) -> None:
     """Take the machine through steps of the model on a real database."""
-    machine = type("Played", (PostgresMachine,), {"dsn": dsn, "schema": schema, "only": only})()
-    machine.open()
-    try:
-        for step in filter(None, steps.split(", ")):
+    with on_postgres(dsn, schema, only) as machine_on_postgres:
+        machine = machine_on_postgres()
+        machine.open()
+        for step in steps.split(", "):
             action, *arguments = step.split()
             machine.perform(action, *arguments)
-    finally:
-        machine.teardown()
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.name)

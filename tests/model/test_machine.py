@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.model.machine import PostgresMachine, ProtocolMachine
+from tests.model.machine import ProtocolMachine, on_postgres
 
 # Hypothesis' own settings for machines drop these too; replacing them has to say it again.
 MACHINE = settings(deadline=None, stateful_step_count=60)
@@ -16,8 +16,5 @@ def test_the_model_keeps_every_property() -> None:
 
 
 def test_postgres_goes_in_lock_step_with_the_model(dsn: str) -> None:
-    class OnThisDatabase(PostgresMachine):
-        pass
-
-    OnThisDatabase.dsn = dsn
-    run_state_machine_as_test(OnThisDatabase, settings=MACHINE)
+    with on_postgres(dsn) as machine:
+        run_state_machine_as_test(machine, settings=MACHINE)
