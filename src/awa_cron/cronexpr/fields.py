@@ -49,7 +49,7 @@ _FOREIGN: Final = (
 
 @lru_cache(maxsize=4096)
 def values(where: Field, text: str) -> tuple[int, ...]:
-    """The numbers that a field's text stands for, ascending; Sunday may be 0, 7 or both."""
+    """The numbers that the text of a field other than day-of-week stands for, ascending."""
     return tuple(sorted({value for term in _terms(where, text) for value in _range(where, term)}))
 
 
