@@ -2,7 +2,8 @@
 
 Pure functions of their arguments: nothing here reads a clock.
 
-    dialect    text in, a validated `CronExpression` out
+    fields     the text of one field to its values
+    dialect    the text of an expression to a validated `CronExpression`
     wallclock  the wall times that an expression matches; no zones
     zones      zone names, and the instants at which a zone's clock changes
     fires      wall times to instants: the rule for clock changes

@@ -115,9 +115,8 @@ def _value(where: Field, term: str, text: str) -> int:
     named = f" or {where.names[0]} to {where.names[-1]}" if where.names else ""
     allowed = f"write {where.low} to {where.high}{named}"
     if not text.isdigit():
-        for pattern, reason, remedy in _FOREIGN:
-            if re.fullmatch(pattern, text):
-                raise refusal(where, term, reason, remedy or allowed)
+        reason, remedy = next((why, what) for pattern, why, what in _FOREIGN if re.fullmatch(pattern, text))
+        raise refusal(where, term, reason, remedy or allowed)
     if not where.low <= int(text) <= where.high:
         raise refusal(where, term, f"is outside {where.low} to {where.high}", allowed)
     return int(text)

@@ -15,6 +15,7 @@ from datetime import MINYEAR, UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from awa_cron.cronexpr.dialect import CronExpression, parse
+from awa_cron.cronexpr.fields import shown
 from awa_cron.cronexpr.wallclock import first_match, last_match
 from awa_cron.cronexpr.zones import clock_change, zone
 from awa_cron.errors import InvalidArgument
@@ -156,26 +157,30 @@ def _change_at(tz: ZoneInfo, local: datetime) -> datetime:
 
 
 def _interval_from(expression: CronExpression, tz: ZoneInfo, start: datetime) -> datetime | None:
-    """The first instant from `start` on whose wall time matches."""
+    """The first instant from `start` on whose wall time matches.
+
+    The match by the present offset is right if the clock does not change before it, which is looked at one
+    stride at a time. A match further off is approached to a stride: no other offset can bring it nearer.
+    """
     at = start
     while at - start < _GIVE_UP:
         local = at.astimezone(tz)
         wall = first_match(expression, local.replace(tzinfo=None))
         if wall is None:
             return None
-        fire = at + (wall - local.replace(tzinfo=None))  # right if the clock does not change before it
+        fire = at + (wall - local.replace(tzinfo=None))
         change = clock_change(tz, at, min(fire, at + _STRIDE))
         if change is not None:
             at = change
         elif fire <= at + _STRIDE:
             return fire
         else:
-            at = max(at + _STRIDE, fire - _STRIDE)  # other offsets move the fire by less than a stride
+            at = max(at + _STRIDE, fire - _STRIDE)
     return None
 
 
 def _interval_until(expression: CronExpression, tz: ZoneInfo, end: datetime) -> datetime | None:
-    """The last instant until `end` whose wall time matches."""
+    """The last instant until `end` whose wall time matches; the mirror image of `_interval_from`."""
     at = end
     while end - at < _GIVE_UP:
         local = at.astimezone(tz)
@@ -196,7 +201,7 @@ def _interval_until(expression: CronExpression, tz: ZoneInfo, end: datetime) -> 
 def _instant(name: str, value: object, *, nudge: timedelta = timedelta(0)) -> datetime:
     """An argument as a whole second of UTC, within the years that a walk covers."""
     if not isinstance(value, datetime):
-        raise InvalidArgument(f"{name}={value!a}: pass an aware datetime, not {type(value).__name__}")
+        raise InvalidArgument(f"{name}={shown(value)}: pass an aware datetime, not {type(value).__name__}")
     if value.utcoffset() is None:
         raise InvalidArgument(
             f"{name}={value!r} is naive and could be any of 24 hours; pass an aware datetime such as"
@@ -211,5 +216,5 @@ def _instant(name: str, value: object, *, nudge: timedelta = timedelta(0)) -> da
 
 def _count(count: object) -> int:
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MAX_COUNT:
-        raise InvalidArgument(f"count={count!a}: pass an integer from 1 to {MAX_COUNT}")
+        raise InvalidArgument(f"count={shown(count)}: pass an integer from 1 to {MAX_COUNT}")
     return count
