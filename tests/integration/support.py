@@ -12,16 +12,29 @@ from typing import Any, TypeAlias
 
 import asyncpg
 
-from awa_cron import registration
+from awa_cron import actions, queue_actions, registration
+from awa_cron.actions import SyncResult
 from awa_cron.database import Database
-from awa_cron.model import Schedule
+from awa_cron.leader import Leader
+from awa_cron.model import FrozenFires, Job, Schedule
 from awa_cron.scheduler import Scheduler
 from awa_cron.settings import Settings
 from awa_cron.sql import Schema
+from awa_cron.worker import Handler, Worker
 
 Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Fires: TypeAlias = dict[str, list[datetime]]
 
+HASTY = Settings(
+    evaluate_interval_s=0.2,
+    sync_interval_s=0.5,
+    ping_interval_s=0.2,
+    ping_timeout_s=0.5,
+    election_interval_s=0.1,
+    statement_timeout_s=2.0,
+    poll_interval_s=0.1,
+    shutdown_timeout_s=5.0,
+)
 LEVELS = ("read committed", "repeatable read", "serializable")
 
 
@@ -113,6 +126,82 @@ class Node:
 async def a_node(dsn: str, session: Session, **settings: Any) -> AsyncIterator[Node]:
     async with Database(dsn, Schema(), Settings(**settings), pool_size=2) as database:
         yield Node(database, session)
+
+
+async def sync(session: Session, now: datetime | None, *schedules: Schedule) -> SyncResult:
+    return await actions.sync(session, Schema(), schedules, actor="t", pass_limit=100, clock=now)
+
+
+async def enqueue(session: Session, fire: datetime, expected: datetime | None, now: datetime | None = None) -> bool:
+    """Try to enqueue one fire of the schedule ``s``, by default at the instant when it is due."""
+    frozen = FrozenFires(name="s", expected_last_enqueued_at=expected, fires=(fire,))
+    return bool(await actions.atomic_enqueue(session, Schema(), [frozen], actor="t", clock=now or fire))
+
+
+async def each_second(session: Session) -> None:
+    """Write a schedule that fires each second from now on."""
+    await write_row(session, cron_expr="* * * * * *", anchored_at=datetime.now(UTC))
+
+
+async def fired(session: Session, more_than: int) -> None:
+    """Wait until the schedule ``s`` has more fires than that."""
+
+    async def enough() -> bool:
+        return len(await fires_of(session)) > more_than
+
+    await wait_until(enough, f"more than {more_than} fires")
+
+
+@asynccontextmanager
+async def a_leader(dsn: str, actor: str = "leader") -> AsyncIterator[Leader]:
+    async with Database(dsn, Schema(), HASTY, pool_size=2) as database:
+        leader = Leader(database, actor)
+        yield leader
+        leader.abandon()
+
+
+@asynccontextmanager
+async def a_worker(
+    dsn: str, handler: Handler, settings: Settings | None = None, queues: list[str] | None = None
+) -> AsyncIterator[Worker]:
+    """Run a worker of the kind ``work`` in the background."""
+    async with Database(dsn, Schema(), settings or HASTY, pool_size=4) as database:
+        worker = Worker(database, {"work": handler}, queues, "the worker")
+        async with running(worker.run()):
+            yield worker
+
+
+async def insert_job(session: Session, **columns: Any) -> int:
+    values = {"kind": "work"} | columns
+    places = ", ".join(f"${i}" for i in range(1, len(values) + 1))
+    job_id: int = await session.fetchval(
+        f"INSERT INTO awa.jobs ({', '.join(values)}) VALUES ({places}) RETURNING id", *values.values()
+    )
+    return job_id
+
+
+async def job_row(session: Session, job_id: int) -> dict[str, Any]:
+    row = await session.fetchrow("SELECT * FROM awa.jobs WHERE id = $1", job_id)
+    assert row is not None
+    return dict(row)
+
+
+async def reaches(session: Session, job_id: int, state: str) -> dict[str, Any]:
+    """Wait until a job is in a state, and return its row."""
+
+    async def there() -> bool:
+        return bool((await job_row(session, job_id))["state"] == state)
+
+    await wait_until(there, f"job {job_id} is {state}")
+    return await job_row(session, job_id)
+
+
+async def claim(
+    session: Session, *, limit: int = 10, worker: str = "w", clock: datetime | None = None
+) -> list[Job]:
+    return await queue_actions.claim(
+        session, Schema(), kinds=["work"], queues=None, limit=limit, worker=worker, clock=clock
+    )
 
 
 @asynccontextmanager

@@ -25,6 +25,7 @@ from awa_cron.errors import DatabaseError, InvalidArgument, SchemaMismatch
 from awa_cron.settings import Settings
 from awa_cron.sql import Schema
 from tests.integration.support import (
+    HASTY,
     Session,
     a_session,
     at,
@@ -39,16 +40,6 @@ from tests.integration.support import (
 from tests.postgres import on_database
 
 SCHEMA = Schema()
-HASTY = Settings(
-    evaluate_interval_s=0.2,
-    sync_interval_s=0.5,
-    ping_interval_s=0.2,
-    ping_timeout_s=0.5,
-    election_interval_s=0.1,
-    statement_timeout_s=2.0,
-    poll_interval_s=0.2,
-    shutdown_timeout_s=1.0,
-)
 
 
 async def others(session: Session) -> list[str]:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import asyncpg
 import pytest
 
-import awa_cron
 from awa_cron import actions, firing, queue_actions
-from awa_cron.errors import DatabaseError, InvalidArgument
 from awa_cron.model import FrozenFires
 from awa_cron.sql import Schema
 from tests.integration.support import (
@@ -23,7 +21,6 @@ from tests.integration.support import (
     every,
     fires_of,
     last_of,
-    row_of,
     schedule,
     wait_until,
     waiting_sessions,
@@ -31,8 +28,14 @@ from tests.integration.support import (
 )
 
 SCHEMA = Schema()
+
+
 T = at("2026-01-01 10:00")
+
+
 FIRE = at("2026-01-01 11:00")
+
+
 NOW = at("2026-01-01 11:00:01")
 
 
@@ -192,6 +195,8 @@ async def test_every_action_works_at_every_level(dsn: str, connection: Session, 
 
 
 Act = Callable[[Session], Awaitable[object]]
+
+
 OPERATOR_ACTIONS: dict[str, tuple[Act, object]] = {
     "pause": (lambda session: actions.pause(session, SCHEMA, "s"), True),
     "resume": (lambda session: actions.resume(session, SCHEMA, "s"), False),
@@ -305,91 +310,3 @@ async def test_workers_share_jobs_without_errors(dsn: str, connection: Session, 
     assert sorted(set(taken)) == sorted(taken), "each job is claimed once"
     states = await connection.fetch("SELECT state, count(*)::int FROM awa.jobs GROUP BY state")
     assert [("completed", 60)] == [tuple(row) for row in states]
-
-
-NAIVE = datetime(2026, 1, 1, 11)  # noqa: DTZ001
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: awa_cron.next_fires("* * * * *", "UTC", after=NAIVE, count=1),
-        lambda: awa_cron.previous_fires("* * * * *", "UTC", before=NAIVE, count=1),
-        lambda: list(awa_cron.due_fires("* * * * *", "UTC", after=NAIVE, until=NOW)),
-        lambda: list(awa_cron.due_fires("* * * * *", "UTC", after=T, until=NAIVE)),
-        lambda: FrozenFires(name="s", expected_last_enqueued_at=NAIVE, fires=(FIRE,)),
-        lambda: FrozenFires(name="s", expected_last_enqueued_at=None, fires=(NAIVE,)),
-    ],
-    ids=["next", "previous", "due-after", "due-until", "expected", "fire"],
-)
-def test_d04_a_naive_datetime_is_refused(call: Callable[[], object]) -> None:
-    with pytest.raises(InvalidArgument, match="aware datetime"):
-        call()
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda session: actions.read_cron_state(session, SCHEMA, clock=NAIVE),
-        lambda session: enqueue(session, now=NAIVE),
-        lambda session: actions.pause(session, SCHEMA, "s", clock=NAIVE),
-        lambda session: actions.resume(session, SCHEMA, "s", clock=NAIVE),
-        lambda session: actions.trigger(session, SCHEMA, "s", clock=NAIVE),
-        lambda session: actions.remove(session, SCHEMA, "s", clock=NAIVE),
-        lambda session: actions.sync(session, SCHEMA, [schedule()], actor="t", pass_limit=1, clock=NAIVE),
-        lambda session: queue_actions.rescue(session, SCHEMA, silent_for_s=1, clock=NAIVE),
-        lambda session: queue_actions.claim(
-            session, SCHEMA, kinds=["work"], queues=None, limit=1, worker="w", clock=NAIVE
-        ),
-    ],
-    ids=["read", "enqueue", "pause", "resume", "trigger", "remove", "sync", "rescue", "claim"],
-)
-async def test_d04_a_naive_clock_is_refused(connection: Session, call: Act) -> None:
-    await write_row(connection, last_enqueued_at=T)
-    before = await row_of(connection)
-    with pytest.raises(InvalidArgument, match="clock is"):
-        await call(connection)
-    assert before == await row_of(connection), "D04: refused before anything is done"
-
-
-async def test_d04_a_client_with_a_naive_clock_is_refused(dsn: str, connection: Session) -> None:
-    await write_row(connection)
-    async with awa_cron.Client(dsn, clock=lambda: NAIVE) as client:
-        with pytest.raises(InvalidArgument, match="aware datetime"):
-            await client.pause("s")
-
-
-async def test_d04_clocks_of_other_zones_mean_the_same_instant(connection: Session) -> None:
-    from zoneinfo import ZoneInfo  # noqa: PLC0415
-
-    await write_row(connection, last_enqueued_at=T)
-    tokyo = ZoneInfo("Asia/Tokyo")
-    assert await enqueue(
-        connection, FIRE.astimezone(tokyo), expected=T.astimezone(tokyo), now=NOW.astimezone(tokyo)
-    )
-    assert [FIRE] == [fire.astimezone(UTC) for fire in await fires_of(connection)]
-
-
-@pytest.mark.parametrize("fires", [(), (FIRE, T), (T, T), (FIRE.replace(microsecond=1),)], ids=str)
-def test_p30_frozen_fires_are_ascending_whole_seconds(fires: tuple[datetime, ...]) -> None:
-    with pytest.raises(InvalidArgument):
-        FrozenFires(name="s", expected_last_enqueued_at=None, fires=fires)
-
-
-async def test_errors_carry_the_drivers_cause(dsn: str, connection: Session) -> None:
-    await connection.execute("DROP TABLE awa.cron_events")
-    await write_row(connection, last_enqueued_at=T)
-    acts: list[Act] = [
-        lambda session: actions.acquire_leader(session, SCHEMA, actor="t"),
-        enqueue,
-        lambda session: actions.pause(session, SCHEMA, "s"),
-        lambda session: actions.trigger(session, SCHEMA, "s"),
-        lambda session: actions.remove(session, SCHEMA, "s"),
-        lambda session: actions.sync(session, SCHEMA, [schedule("new")], actor="t", pass_limit=1),
-    ]
-    for act in acts:
-        async with a_session(dsn) as session:
-            with pytest.raises(DatabaseError) as caught:
-                await act(session)
-        assert isinstance(caught.value.__cause__, asyncpg.UndefinedTableError)
-    assert T == await last_of(connection), "P09: and nothing was done"
