@@ -176,29 +176,11 @@ def test_a_star_in_minute_or_hour_makes_an_interval(cron_expr: str, *, fixed_tim
     assert fixed_time is parse(cron_expr).fixed_time
 
 
-def test_fields_are_read_into_values() -> None:
-    expression = parse("*/20 5-5,50/5 7-20/6 10-12 feb,11-12 5-7")
+def test_croniter_is_given_no_singleton_ranges_which_it_reads_as_the_whole_field() -> None:
+    expression = parse("*/20 5-5,50/5 7-7/6 10-12 feb-feb,11-12 5-7")
 
-    assert expression.seconds == (0, 20, 40)
-    assert expression.minutes == (5, 50, 55)
-    assert expression.hours == (7, 13, 19)
-    assert expression.months == (2, 11, 12)
-    assert expression.days[0][0] == (
-        5,
-        6,
-        7,
-        10,
-        11,
-        12,
-        13,
-        14,
-        19,
-        20,
-        21,
-        26,
-        27,
-        28,
-    )  # a February from Monday on
+    assert expression.unambiguous == "*/20 5,50/5 7 10-12 FEB,11-12 5-7"
+    assert parse("0 0 * * 1-MON,7-7").unambiguous == "0 0 * * 1,7"
 
 
 def test_an_expression_is_parsed_once() -> None:

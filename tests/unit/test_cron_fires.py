@@ -106,8 +106,8 @@ def test_walks_end_with_the_years(cron_expr: str, timezone: str) -> None:
     [first] = next_fires(cron_expr, timezone, after=EARLIEST, count=1)
     [last] = previous_fires(cron_expr, timezone, before=LATEST, count=1)
 
-    assert first.year < 10
-    assert last.year > 9990
+    assert first.year < 60
+    assert last.year > 9940
     assert previous_fires(cron_expr, timezone, before=first, count=1) == []
     assert next_fires(cron_expr, timezone, after=last, count=1) == []
     assert previous_fires(cron_expr, timezone, before=EARLIEST, count=1) == []

@@ -8,13 +8,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
-from croniter import croniter as Croniter  # noqa: N812
 from cronsim import CronSim
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from awa_cron.cronexpr import due_fires, latest_due, next_fires, parse, previous_fires, zone
-from awa_cron.cronexpr.wallclock import first_match, last_match
 from awa_cron.cronexpr.zones import zone_names
 from tests.unit.cron_oracle import Oracle
 from tests.unit.cron_strategies import DAY, HOUR, MINUTE, SECOND, ZONES, Window, changes, expressions, windows
@@ -84,18 +82,6 @@ def test_forward_and_backward_find_the_same_fires(cron_expr: str, timezone: str,
         )
     if fires:
         assert list(due_fires(cron_expr, timezone, after=after, until=fires[-1])) == fires
-
-
-@given(
-    st.booleans().flatmap(lambda seconds: expressions(seconds=seconds)),
-    st.datetimes(datetime(1970, 1, 1), datetime(2099, 1, 1)).map(lambda wall: wall.replace(microsecond=0)),  # noqa: DTZ001
-)
-def test_wall_times_are_those_of_croniter(cron_expr: str, wall: datetime) -> None:
-    assume(not re.search(r"\b(\d+)-\1\b", cron_expr))  # croniter reads 5-5 as *
-    croniter = Croniter(cron_expr, wall, ret_type=datetime, second_at_beginning=True)
-
-    assert first_match(parse(cron_expr), wall + SECOND) == croniter.get_next()
-    assert last_match(parse(cron_expr), wall - SECOND) == croniter.get_prev(start_time=wall)
 
 
 # Where cronsim is wrong or follows another rule. Each has its demonstration; nothing else may differ.

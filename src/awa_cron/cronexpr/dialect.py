@@ -17,10 +17,11 @@ from awa_cron.cronexpr.fields import (
     MONTH,
     SECOND,
     WEEKDAY,
-    occurrences,
     refusal,
     shown,
     values,
+    weekdays,
+    without_singletons,
 )
 from awa_cron.errors import InvalidCronExpression
 
@@ -39,8 +40,6 @@ ALIASES: Final = {
     "@HOURLY": "0 * * * *",
 }
 
-MonthTable = tuple[tuple[tuple[int, ...], ...], ...]
-
 
 @dataclass(frozen=True, slots=True)
 class CronExpression:
@@ -50,21 +49,12 @@ class CronExpression:
         text: the expression in capitals, with single spaces and aliases expanded; it parses to its equal.
         fixed_time: whether neither minute nor hour starts with ``*``; decides what a change of the clock does
             (see `awa_cron.cronexpr.fires`).
-        seconds: ascending; ``(0,)`` for five fields.
-        minutes: ascending.
-        hours: ascending.
-        months: ascending; January is 1.
-        days: the matching days of a month, ascending, as ``days[weekday of the 1st][length - 28]`` with
-            Monday = 0: a month has one of only 28 shapes.
+        unambiguous: the same expression as croniter is to read it: no singleton ranges.
     """
 
     text: str
     fixed_time: bool = field(compare=False)
-    seconds: tuple[int, ...] = field(compare=False, repr=False)
-    minutes: tuple[int, ...] = field(compare=False, repr=False)
-    hours: tuple[int, ...] = field(compare=False, repr=False)
-    months: tuple[int, ...] = field(compare=False, repr=False)
-    days: MonthTable = field(compare=False, repr=False)
+    unambiguous: str = field(compare=False, repr=False)
 
     def __str__(self) -> str:
         return self.text
@@ -141,29 +131,23 @@ def _alias(text: str) -> str:
 
 
 def _expression(fields: list[str]) -> CronExpression:
-    second, minute, hour, day, month, weekday = fields if len(fields) == WITH_SECONDS else ["0", *fields]
-    expression = CronExpression(
+    wheres = (SECOND, MINUTE, HOUR, DAY, MONTH, WEEKDAY)[-len(fields) :]
+    minute, hour, day, month, weekday = fields[-5:]
+    for where, text in zip(wheres, fields, strict=True):
+        if where not in (DAY, WEEKDAY):
+            values(where, text)
+    _days(day, weekday, month)
+    return CronExpression(
         text=" ".join(fields),
         fixed_time=not minute.startswith("*") and not hour.startswith("*"),
-        seconds=values(SECOND, second),
-        minutes=values(MINUTE, minute),
-        hours=values(HOUR, hour),
-        months=values(MONTH, month),
-        days=_month_table(day, weekday),
+        unambiguous=" ".join(without_singletons(where, text) for where, text in zip(wheres, fields, strict=True)),
     )
-    lengths = {calendar.monthrange(A_LEAP_YEAR, number)[1] for number in expression.months}
-    if not any(shapes[length - 28] for shapes in expression.days for length in lengths):
-        raise refusal(
-            DAY, day, f"never comes in month {month!r}", f"write 1 to {max(lengths)}, or L for the last day"
-        )
-    return expression
 
 
-@lru_cache(maxsize=4096)
-def _month_table(day: str, weekday: str) -> MonthTable:
-    """The matching days for each weekday that a month can start on, and each length that it can have."""
+def _days(day: str, weekday: str, month: str) -> None:
+    """Validate the two day fields together."""
     dates = () if day == "L" else values(DAY, day)
-    weekdays = occurrences(weekday)
+    weekdays(weekday)
     for stepped, other, where in ((day, weekday, DAY), (weekday, day, WEEKDAY)):
         if stepped.startswith("*/") and other != "*":
             raise refusal(
@@ -176,16 +160,6 @@ def _month_table(day: str, weekday: str) -> MonthTable:
         raise refusal(
             WEEKDAY, weekday, f"stands beside day-of-month {day!r}", "write * there, or plain weekdays here"
         )
-    either = "*" not in (day, weekday)
-
-    def matches(date: int, first: int, length: int) -> bool:
-        by_date = date in dates or (day == "L" and date == length)
-        by_weekday = ((first + date) % 7, (date + 6) // 7) in weekdays
-        return by_date or by_weekday if either else by_date and by_weekday
-
-    return tuple(
-        tuple(
-            tuple(date for date in range(1, length + 1) if matches(date, first, length)) for length in range(28, 32)
-        )
-        for first in range(7)
-    )
+    longest = max(calendar.monthrange(A_LEAP_YEAR, number)[1] for number in values(MONTH, month))
+    if weekday == "*" and dates and min(dates) > longest:
+        raise refusal(DAY, day, f"never comes in month {month!r}", f"write 1 to {longest}, or L for the last day")

@@ -53,19 +53,29 @@ def values(where: Field, text: str) -> tuple[int, ...]:
     return tuple(sorted({value for term in _terms(where, text) for value in _range(where, term)}))
 
 
-@lru_cache(maxsize=4096)
-def occurrences(text: str) -> frozenset[tuple[int, int]]:
-    """The day-of-week field as pairs: weekday (Sunday is 0) and its occurrence in the month, 1 to 5."""
-    found = set()
-    for term in _terms(WEEKDAY, text):
+def weekdays(text: str) -> None:
+    """Validate the text of day-of-week: weekdays, or occurrences of weekdays in the month, not both."""
+    terms = _terms(WEEKDAY, text)
+    for term in terms:
         day, mark, nth = term.partition("#")
         if not mark:
-            found |= {(value % 7, each) for value in _range(WEEKDAY, term) for each in range(1, 6)}
-        elif nth in ("1", "2", "3", "4", "5"):
-            found.add((_value(WEEKDAY, term, day) % 7, int(nth)))
-        else:
+            _range(WEEKDAY, term)
+            continue
+        _value(WEEKDAY, term, day)
+        if nth not in ("1", "2", "3", "4", "5"):
             raise refusal(WEEKDAY, term, "names no occurrence in the month", "write #1 to #5, as in MON#2")
-    return frozenset(found)
+    if len({"#" in term for term in terms}) > 1:
+        raise refusal(WEEKDAY, text, "mixes weekdays with occurrences in the month", "write two schedules")
+
+
+def without_singletons(where: Field, text: str) -> str:
+    """The text of a valid field with each range of a single value, such as ``5-5``, written as that value."""
+    return ",".join(_without_singleton(where, term) for term in text.split(","))
+
+
+def _without_singleton(where: Field, term: str) -> str:
+    start, dash, _ = term.partition("/")[0].partition("-")
+    return start if dash and len(_range(where, term.partition("/")[0])) == 1 else term
 
 
 def _terms(where: Field, text: str) -> list[str]:

@@ -5,7 +5,7 @@ Debian cron's rule for changes of the clock. An expression whose minute and hour
 at the first instant after the gap where it is skipped. Any other is **interval**: it fires at every real
 instant whose wall time matches, so not for skipped times, and twice for repeated ones.
 
-All instants are aware UTC datetimes of whole seconds. Every walk ends: at the years 3 and 9997, or when 100
+All instants are aware UTC datetimes of whole seconds. Every walk ends: at the years 53 and 9947, or when 100
 years hold no fire (an interval inside a gap of every year, such as ``* 2 * 3 SUN#2`` in New York).
 """
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 MAX_COUNT: Final = 10_000
 
 _SECOND: Final = timedelta(seconds=1)
-_FIRST: Final = datetime(2, 1, 1, tzinfo=UTC)
-_LAST: Final = datetime(9998, 12, 31, tzinfo=UTC)
+_FIRST: Final = datetime(52, 1, 1, tzinfo=UTC)
+_LAST: Final = datetime(9948, 12, 31, tzinfo=UTC)
 _GIVE_UP: Final = timedelta(days=36525)
 # Shorter than the 6.9 days between the two closest clock changes of any zone, so a stride holds at most one;
 # longer than the 2 days by which two UTC offsets can differ, so no change moves a wall time by more.

@@ -1,77 +1,57 @@
-"""The wall times that an expression matches: a search without zones, in both directions.
+"""The wall times that an expression matches, found by croniter: naive local times, without zones.
 
-A wall time is read as six wheels, year to second. Which values a wheel has depends at most on the wheels
-before it, so the nearest match is the first hit of a depth-first search that starts at the given time.
+croniter reads a singleton range such as ``5-5`` as the whole field, so it is given the expression without them.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from calendar import monthrange
-from datetime import datetime
-from typing import TYPE_CHECKING, Final
+import threading
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Final
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from croniter import CroniterBadDateError, croniter
 
-    from awa_cron.cronexpr.dialect import CronExpression
+from awa_cron.cronexpr.dialect import CronExpression
 
-# Two years from the ends of datetime, so that a zone's offset cannot carry a match over them.
-YEARS: Final = range(3, 9998)
+# So far from the ends of datetime that neither a search nor a zone's offset can step over them.
+FIRST: Final = datetime(53, 1, 1)  # noqa: DTZ001
+LAST: Final = datetime(9947, 12, 31, 23, 59, 59)  # noqa: DTZ001
+# The longest wait that a valid expression has is forty years: a fifth weekday in February, over 2100.
+LONGEST_WAIT_YEARS: Final = 50
+
+_SECOND: Final = timedelta(seconds=1)
 
 
 def first_match(expression: CronExpression, wall: datetime) -> datetime | None:
     """The earliest match at or after a naive wall time; None when the years have ended."""
-    return _search(expression, (), _reading(wall), ahead=True)
+    try:
+        match: datetime = _iterator(expression).get_next(start_time=max(wall, FIRST) - _SECOND)
+    except (CroniterBadDateError, OverflowError):
+        return None
+    return match if match <= LAST else None
 
 
 def last_match(expression: CronExpression, wall: datetime) -> datetime | None:
     """The latest match at or before a naive wall time; None when the years have ended."""
-    return _search(expression, (), _reading(wall), ahead=False)
+    try:
+        match: datetime = _iterator(expression).get_prev(start_time=min(wall, LAST) + _SECOND)
+    except (CroniterBadDateError, OverflowError):
+        return None
+    return match if match >= FIRST else None
 
 
-def _reading(wall: datetime) -> tuple[int, ...]:
-    return wall.year, wall.month, wall.day, wall.hour, wall.minute, wall.second
+def _iterator(expression: CronExpression) -> croniter:
+    return _iterator_of(expression.unambiguous, threading.get_ident())
 
 
-def _search(
-    expression: CronExpression, reading: tuple[int, ...], limit: tuple[int, ...] | None, *, ahead: bool
-) -> datetime | None:
-    """The match nearest to `limit` among those that begin with `reading`.
-
-    `limit` is None once the reading has moved past it: then every value of the wheels that follow will do.
-    The only wheel that can be empty is the day, and a valid expression has a day within forty years.
-    """
-    depth = len(reading)
-    if depth == 6:
-        year, month, day, hour, minute, second = reading
-        return datetime(year, month, day, hour, minute, second)  # noqa: DTZ001
-    values = _wheel(expression, reading)
-    if limit is not None:
-        if ahead:
-            values = values[bisect_left(values, limit[depth]) :]
-        else:
-            values = values[: bisect_right(values, limit[depth])]
-    for value in values if ahead else reversed(values):
-        still = limit if limit is not None and value == limit[depth] else None
-        found = _search(expression, (*reading, value), still, ahead=ahead)
-        if found is not None:
-            return found
-    return None
-
-
-def _wheel(expression: CronExpression, reading: tuple[int, ...]) -> Sequence[int]:
-    match reading:
-        case ():
-            return YEARS
-        case (_,):
-            return expression.months
-        case (year, month):
-            first, length = monthrange(year, month)
-            return expression.days[first][length - 28]
-        case (_, _, _):
-            return expression.hours
-        case (_, _, _, _):
-            return expression.minutes
-        case _:
-            return expression.seconds
+# A search sets its iterator anew, so threads must not share one; making one costs as much as several searches.
+@lru_cache(maxsize=2**14)
+def _iterator_of(unambiguous: str, _thread: int) -> croniter:
+    return croniter(
+        unambiguous,
+        FIRST,
+        ret_type=datetime,
+        second_at_beginning=True,
+        max_years_between_matches=LONGEST_WAIT_YEARS,
+    )
