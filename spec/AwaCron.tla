@@ -423,6 +423,10 @@ LeaderAlive ==
           /\ believes[i] => up[i]
           /\ snapshot[i] # None => believes[i]
 
+(* P05.  Who begins to believe has just been given a lock that was free.   *)
+ElectionTakesLock ==
+    [][\A i \in Instances : believes'[i] /\ ~believes[i] => lock = None /\ lock' = i]_vars
+
 (* P07, P10, P12.  A fire is enqueued only past `last` and past the        *)
 (* anchor; `last` rises with it, and a later row's anchor is at or above.  *)
 NoDuplicateFire == \A s \in Schedules : \A f \in Instants : jobs[s][f] <= 1

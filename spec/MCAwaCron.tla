@@ -155,6 +155,13 @@ RemoveWithJobs(s) ==
 
 Never(i) == FALSE
 
+BelieveWithoutLock(i) ==
+    /\ up[i]
+    /\ ~believes[i]
+    /\ lock = None
+    /\ believes' = [believes EXCEPT ![i] = TRUE]
+    /\ UNCHANGED <<now, rows, jobs, triggered, floor, lock, up, snapshot>>
+
 CrashLeavesLock(i) ==
     /\ up[i]
     /\ up' = [up EXCEPT ![i] = FALSE]

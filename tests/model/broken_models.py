@@ -187,6 +187,12 @@ class RemoveTakesJobs(Model):
         return then and replace(then, jobs=then.jobs.but(s, Table()))
 
 
+class BelievesWithoutLock(Model):
+    def acquire_leader(self, state: State, i: str) -> State | None:
+        then = super().acquire_leader(state, i)
+        return then and replace(then, lock=None)
+
+
 class LockOutlivesCrash(Model):
     def crash(self, state: State, i: str) -> State | None:
         then = super().crash(state, i)

@@ -102,6 +102,12 @@ def leader_alive(_: Model, state: State) -> Iterator[str]:
             yield f"{i} has read without believing"
 
 
+def election_takes_lock(_: Model, before: State, __: str, then: State) -> Iterator[str]:
+    for i, believes in then.believes.items():
+        if believes and not before.believes[i] and not (before.lock is None and then.lock == i):
+            yield f"{i} began to believe; the lock went from {before.lock} to {then.lock}"
+
+
 def no_duplicate_fire(_: Model, state: State) -> Iterator[str]:
     for s, count in state.jobs.items():
         for f, number in count.items():
@@ -273,6 +279,7 @@ INVARIANTS = (
 )
 
 STEP_PROPERTIES = (
+    StepProperty("ElectionTakesLock", "P05", election_takes_lock),
     StepProperty("MarkIffJob", "P09", mark_iff_job),
     StepProperty("FiresAdvance", "P11", fires_advance),
     StepProperty("PausedBlocksEnqueue", "P13", paused_blocks_enqueue),
