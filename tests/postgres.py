@@ -1,4 +1,4 @@
-"""The Postgres that tests run on: one named by AWA_CRON_TEST_DSN, one in Docker, or an embedded one. Never a mock."""
+"""The Postgres that tests run on: named by AWA_CRON_TEST_DSN, or in Docker, or embedded. Never a mock."""
 
 from __future__ import annotations
 
