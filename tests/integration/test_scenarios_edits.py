@@ -107,6 +107,15 @@ async def test_c04e_edit_settles_first(dsn: str, connection: Session) -> None:
     assert "dropped" not in event["details"], "C04e: nothing was given up"
 
 
+async def test_c04e_another_zone_settles_first_too(dsn: str, connection: Session) -> None:
+    await write_row(connection, cron_expr="0 3 * * *", last_enqueued_at=at("2025-12-31 03:00"))
+    async with a_node(dsn, connection) as node:
+        await node.sync(at("2026-01-01 03:05"), schedule(cron_expr="0 3 * * *", timezone="Asia/Tokyo"))
+        later = await node.evaluate(at("2026-01-01 18:00"))
+    assert {"s": every("2026-01-01 18:00")} == later
+    assert every("2026-01-01 03:00", "2026-01-01 18:00") == await fires_of(connection), "C04e, P20b"
+
+
 async def test_c04e_a_long_coalesced_outage_settles_with_one_job(dsn: str, connection: Session) -> None:
     await write_row(connection, cron_expr="* * * * *", last_enqueued_at=at("2016-01-01 00:00"))
     async with a_node(dsn, connection) as node:
@@ -245,8 +254,9 @@ async def test_e04b_the_highest_of_several_removals_counts(dsn: str, connection:
         for fire, removed in (("12:00", "12:01"), ("11:00", "11:01")):
             await write_row(connection, last_enqueued_at=at(f"2026-01-01 {fire}"))
             await actions.remove(connection, SCHEMA, "s", clock=at(f"2026-01-01 {removed}"))
-        await node.sync(at("2026-01-01 10:30"), schedule())
-    assert at("2026-01-01 12:00") == (await row_of(connection))["anchored_at"], "E04b, P12"
+        await node.sync(at("2026-01-01 10:30"), schedule(), schedule("other"))
+    anchors = [(await row_of(connection, name))["anchored_at"] for name in ("s", "other")]
+    assert every("2026-01-01 12:00", "2026-01-01 10:30") == anchors, "E04b, P12: of its own removals only"
 
 
 async def test_e04b_an_edit_does_not_move_the_anchor_back(dsn: str, connection: Session) -> None:
