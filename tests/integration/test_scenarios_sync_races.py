@@ -9,7 +9,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from awa_cron import actions
+from awa_cron import actions, rows
 from awa_cron.sql import Schema
 from tests.integration.support import (
     LEVELS,
@@ -25,6 +25,7 @@ from tests.integration.support import (
     sync,
     wait_until,
     waiting_sessions,
+    write_row,
 )
 
 SCHEMA = Schema()
@@ -118,6 +119,58 @@ async def test_e04b_an_insert_that_waited_for_a_removal_knows_it(dsn: str, conne
         await sync(session, at("2026-01-01 10:30"), schedule())
     again = await enqueue(connection, at("2026-01-01 11:00"), None)
     assert not again, "E04b, P12: the clock stepped back, and 11:00 had its job before"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+async def test_e04b_an_insert_waits_for_a_removal_that_is_under_way(
+    dsn: str, connection: Session, level: str
+) -> None:
+    async with (
+        a_session(dsn) as remover,
+        a_session(dsn, level=level, connection_class=Interposed) as session,
+    ):
+        assert isinstance(session, Interposed)
+
+        async def meanwhile() -> None:
+            await sync(remover, at("2026-01-01 10:00"), schedule())
+            assert await enqueue(remover, at("2026-01-01 11:00"), None)
+            await remover.execute("BEGIN")
+            assert await actions.remove(remover, SCHEMA, "s", clock=at("2026-01-01 11:01"))
+
+        session.after_read = meanwhile
+        inserting = asyncio.create_task(sync(session, at("2026-01-01 10:30"), schedule()))
+        await wait_until(lambda: waiting_sessions(connection), "the insert waits")
+        await remover.execute("COMMIT")
+        await inserting
+    assert at("2026-01-01 11:00") == (await row_of(connection))["anchored_at"], "E04b, P12: it knows the removal"
+
+
+@pytest.mark.parametrize(
+    ("fires", "columns"),
+    [
+        (["2026-01-01 10:00"], {}),
+        (["2026-01-01 09:00", "2026-01-01 11:00"], {}),
+        (["2026-01-01 10:00"], {"last_enqueued_at": None}),
+        (["2026-01-01 11:00", "2026-01-01 13:00"], {}),
+        (["2026-01-01 11:00"], {"paused_at": at("2026-01-01 10:30")}),
+    ],
+    ids=["same", "older", "at-anchor", "not-due", "paused"],
+)
+async def test_a_faulty_evaluator_cannot_settle_what_may_not_be_a_job(
+    connection: Session, fires: list[str], columns: dict[str, Any]
+) -> None:
+    columns = {"last_enqueued_at": at("2026-01-01 10:00"), "anchored_at": at("2026-01-01 10:00")} | columns
+    await write_row(connection, **columns)
+    before = await row_of(connection)
+    plan = rows.SyncPlan(row_version=before["xmin"], fires=tuple(every(*fires)))
+    written = await connection.fetch(
+        SCHEMA.statement("sync"),
+        rows.definitions([schedule(cron_expr="30 * * * *")], {"s": plan}),
+        at("2026-01-01 12:00"),
+        "t",
+        at("2026-01-01 12:00"),
+    )
+    assert ([], [], before) == (written, await fires_of(connection), await row_of(connection)), "P10, P11, P13, P19"
 
 
 @pytest.mark.parametrize("level", LEVELS)
