@@ -123,6 +123,15 @@ async def test_the_same_workers_earlier_attempt_is_fenced_too(connection: Sessio
     assert not await queue_actions.finish(connection, SCHEMA, second, worker="w"), "only once"
 
 
+async def test_another_worker_cannot_end_an_attempt(connection: Session) -> None:
+    job_id = await insert_job(connection)
+    (mine,) = await claim(connection, worker="mine")
+    before = await job_row(connection, job_id)
+    assert not await queue_actions.finish(connection, SCHEMA, mine, worker="other")
+    assert await queue_actions.fail(connection, SCHEMA, mine, worker="other", error={}, retry_delay_s=1) is None
+    assert before == await job_row(connection, job_id)
+
+
 async def test_p27_a_rescue_of_the_last_attempt_fails_the_job(connection: Session) -> None:
     job_id = await insert_job(connection, max_attempts=1)
     await claim(connection)
