@@ -251,6 +251,14 @@ async def waiting_sessions(session: Session) -> int:
     return count
 
 
+async def deadlocks(session: Session) -> int:
+    """Return how many deadlocks this database has seen, once every other session has ended and told."""
+    others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid != pg_backend_pid()"
+    await wait_until(lambda: session.fetchval(f"SELECT 0 = ({others})"), "the other sessions have ended")
+    count: int = await session.fetchval("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
+    return count
+
+
 def is_local_process(pid: int) -> bool:
     """Tell whether a server process is one that this process may signal."""
     try:
