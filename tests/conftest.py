@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import os
 from collections.abc import AsyncIterator, Iterator
 
@@ -21,7 +20,6 @@ settings.register_profile("soak", deadline=None, max_examples=100_000, suppress_
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 _TEMPLATE = f"awa_cron_template_{os.getpid()}"
-_counter = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
@@ -46,13 +44,18 @@ def template(server_dsn: str) -> Iterator[str]:
     asyncio.run(_execute(server_dsn, f'DROP DATABASE "{_TEMPLATE}" WITH (FORCE)'))
 
 
+@pytest.fixture(scope="session")
+def databases(server_dsn: str, template: str) -> Iterator[postgres.Databases]:
+    with postgres.Databases(server_dsn, template) as copies:
+        yield copies
+
+
 @pytest.fixture
-def dsn(server_dsn: str, template: str) -> Iterator[str]:
+def dsn(server_dsn: str, databases: postgres.Databases) -> Iterator[str]:
     """A connection string of this test's own migrated database."""
-    name = f"awa_cron_test_{os.getpid()}_{next(_counter)}"
-    asyncio.run(_execute(server_dsn, f'CREATE DATABASE "{name}" TEMPLATE "{template}"'))
+    name = databases.take()
     yield postgres.on_database(server_dsn, name)
-    asyncio.run(_execute(server_dsn, f'DROP DATABASE "{name}" WITH (FORCE)'))
+    databases.give_back(name)
 
 
 @pytest.fixture
