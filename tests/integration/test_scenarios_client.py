@@ -52,12 +52,18 @@ async def others(session: Session) -> list[str]:
     return [row["application_name"] for row in rows]
 
 
-async def nothing_left(session: Session, tasks: set[asyncio.Task[Any]]) -> None:
+async def alone(session: Session) -> None:
+    """Wait until the server has noticed that every other session is closed."""
+
     async def none_but_mine() -> bool:
         return not await others(session)
 
-    assert set() == {task for task in asyncio.all_tasks() - tasks if not task.done()}, "no task is left"
     await wait_until(none_but_mine, "no connection is left", timeout_s=3)
+
+
+async def nothing_left(session: Session, tasks: set[asyncio.Task[Any]]) -> None:
+    assert set() == {task for task in asyncio.all_tasks() - tasks if not task.done()}, "no task is left"
+    await alone(session)
 
 
 @pytest.mark.parametrize("leave", ["cancel", "exit"])
@@ -93,7 +99,7 @@ async def test_a_client_can_be_entered_again(dsn: str, connection: Session) -> N
         async with client, running(client.run_forever()):
             await wait_until(lambda: client.leading, "leads")
         assert not client.leading
-        assert [] == await others(connection)
+        await alone(connection)
 
 
 async def test_a_client_is_used_in_order(dsn: str) -> None:
@@ -127,7 +133,7 @@ async def test_an_error_inside_the_client_passes_through(dsn: str, connection: S
     with pytest.raises(ZeroDivisionError):
         async with awa_cron.Client(dsn):
             raise ZeroDivisionError
-    assert [] == await others(connection)
+    await alone(connection)
 
 
 @pytest.mark.parametrize(
@@ -157,11 +163,7 @@ async def test_a_newer_schema_is_refused(dsn: str, connection: Session) -> None:
     with pytest.raises(SchemaMismatch, match=r"at version 999.*upgrade awa-cron"):
         async with awa_cron.Client(dsn):
             pass
-
-    async def alone() -> bool:
-        return not await others(connection)
-
-    await wait_until(alone, "a client that could not enter leaves no connection")
+    await alone(connection)
 
 
 async def test_a_role_without_rights_gets_a_database_error(dsn: str, connection: Session) -> None:
