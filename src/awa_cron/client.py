@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import logging
 import os
 import secrets
 import socket
@@ -14,12 +16,14 @@ from typing import Any, Self, TypeVar
 from awa_cron import actions, registration, rows
 from awa_cron.actions import asking
 from awa_cron.database import Database
-from awa_cron.errors import InvalidArgument, InvalidSchedule, ScheduleNotFound
+from awa_cron.errors import DatabaseError, InvalidArgument, InvalidSchedule, ScheduleNotFound
 from awa_cron.model import Event, Job, MissedFirePolicy, Schedule, StoredSchedule
 from awa_cron.scheduler import Scheduler
 from awa_cron.settings import Settings
 from awa_cron.sql import Schema
 from awa_cron.worker import Handler, Worker
+
+log = logging.getLogger(__name__)
 
 AnyHandler = TypeVar("AnyHandler", bound=Handler)
 
@@ -51,10 +55,12 @@ class Client:
         clock: Callable[[], datetime] | None = None,
     ) -> None:
         self.schema = Schema(schema)
+        if settings is not None and not isinstance(settings, Settings):
+            raise InvalidArgument(f"settings is a {type(settings).__name__}: pass awa_cron.Settings(…)")
         self.settings = settings or Settings()
         self.actor = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(2)}"
         """This instance in the event log and as the owner of its running jobs."""
-        self._dsn = dsn
+        self._dsn = None if dsn is None else _dsn(dsn)
         self._queues = None if queues is None else _queues(queues)
         self._clock = clock
         self._schedules: dict[str, Schedule] = {}
@@ -125,8 +131,7 @@ class Client:
             raise InvalidSchedule(f"kind {kind!r} has two handlers in this process: rename one of the two")
 
         def register(handler: AnyHandler) -> AnyHandler:
-            if not callable(handler):
-                raise InvalidSchedule(f"the handler of {kind!r} is not callable: {handler!r}")
+            _check_handler(kind, handler)
             self._handlers[kind] = handler
             return handler
 
@@ -146,7 +151,7 @@ class Client:
         """Set the connection string, before the client is entered."""
         if self._database is not None:
             raise InvalidArgument("the client is connected already")
-        self._dsn = dsn
+        self._dsn = _dsn(dsn)
 
     async def __aenter__(self) -> Self:
         if self._database is not None:
@@ -182,11 +187,15 @@ class Client:
 
         Raises:
             InvalidArgument: The client is not entered, or runs already.
+            DatabaseError: The role may not write, or nothing can be written here just now.
         """
         database = self._connected()
         if self._running is not None:
             raise InvalidArgument("the client runs already: one run_forever() is enough")
+        await self._require_rights(evaluate=evaluate)
         self._running = asyncio.current_task()
+        for kind in sorted({schedule.kind for schedule in self.schedules} - self._handlers.keys()):
+            log.warning("no handler here; its jobs wait for a process that has one", extra={"kind": kind})
         self._scheduler = Scheduler(database, lambda: self.schedules, self.actor, self._clock)
         worker = Worker(database, self._handlers, self._queues, self.actor)
         try:
@@ -271,6 +280,19 @@ class Client:
             found = await connection.fetch(self.schema.statement("queries/history"), name, limit)
         return [rows.event(row) for row in found]
 
+    async def _require_rights(self, *, evaluate: bool) -> None:
+        """Say at the start, not in every pass, what this session cannot write."""
+        async with self._connected().session() as connection, asking("run"):
+            found = await connection.fetchrow(self.schema.statement("queries/rights"), self.schema.name)
+        assert found is not None
+        if found["read_only"]:
+            raise DatabaseError(
+                "run: this session is read-only: connect to the primary, with a role that may write"
+            )
+        lacking = found["lacking"] if evaluate else [each for each in found["lacking"] if each.startswith("jobs ")]
+        if lacking:
+            raise DatabaseError(f"run: the role lacks rights in schema {self.schema.name!r}: {', '.join(lacking)}")
+
     def _connected(self) -> Database:
         if self._database is None:
             raise InvalidArgument("not connected: use `async with client:`")
@@ -278,6 +300,26 @@ class Client:
 
     def _now(self) -> datetime | None:
         return None if self._clock is None else self._clock()
+
+
+def _check_handler(kind: str, handler: object) -> None:
+    """Refuse what could only fail, or do nothing, when its first job comes."""
+    if not callable(handler):
+        raise InvalidSchedule(f"the handler of {kind!r} is not callable: {handler!r}")
+    if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
+        raise InvalidSchedule(f"the handler of {kind!r} is a generator, which would never run: do not yield in it")
+    try:
+        inspect.signature(handler).bind(object())
+    except TypeError:
+        raise InvalidSchedule(f"the handler of {kind!r} must take one argument, the job") from None
+    except ValueError:
+        return  # some callables written in C do not tell
+
+
+def _dsn(dsn: object) -> str:
+    if not isinstance(dsn, str) or not dsn.startswith(("postgresql://", "postgres://")):
+        raise InvalidArgument(f"the connection string must begin with postgresql://, not {str(dsn)[:12]!r}")
+    return dsn
 
 
 Found = TypeVar("Found")

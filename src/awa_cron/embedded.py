@@ -5,6 +5,8 @@ For demonstrations, tests and single machines: it listens on a Unix socket only 
 
 from __future__ import annotations
 
+import json
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,10 +23,12 @@ MAX_PATH_BYTES = 90
 def server(directory: Path) -> Iterator[str]:
     """Start the server on a data directory, made where it is missing, and stop it in the end.
 
-    Processes that share a directory share the server; the last one out stops it.
+    Processes that share a directory share the server; the last one out stops it. Started by root, the server runs
+    as a user of its own, which has to reach the directory: the folders above it, and above the installed server,
+    become readable for everybody.
 
     Args:
-        directory: The data directory; its parent must exist.
+        directory: The data directory, empty or made by an earlier start; its parent must exist.
 
     Returns:
         The connection string, as the context's value.
@@ -44,6 +48,9 @@ def server(directory: Path) -> Iterator[str]:
         raise InvalidArgument(f"the path {str(path)!r} is too long for a Unix socket: choose a shorter one")
     if not path.parent.is_dir():
         raise InvalidArgument(f"the parent of {str(path)!r} does not exist: make it first")
+    if path.exists() and not (path.is_dir() and ((path / "PG_VERSION").exists() or not any(path.iterdir()))):
+        raise InvalidArgument(f"{str(path)!r} is not empty and holds no server's data: choose a new directory")
+    _forget_the_dead(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -53,4 +60,26 @@ def server(directory: Path) -> Iterator[str]:
     try:
         yield f"postgresql://postgres:@/postgres?host={quote(running.get_uri().partition('?host=')[2], safe='/')}"
     finally:
+        _forget_the_dead(path)
         running.cleanup()
+
+
+def _forget_the_dead(directory: Path) -> None:
+    """Take killed processes from the list of those that share the server, or it would never be stopped."""
+    sharers = directory / ".handle_pids.json"
+    if not sharers.exists():
+        return
+    pids = json.loads(sharers.read_text() or "[]")
+    alive = [pid for pid in pids if _alive(pid)]
+    if alive != pids:
+        sharers.write_text(json.dumps(alive))
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -57,8 +57,7 @@ async def versions(connection: Connection, schema: Schema) -> Sequence[int]:
         DatabaseError: The server refused or the connection is gone.
     """
     async with asking("versions"):
-        known = await connection.fetchval("SELECT to_regclass($1)", f'"{schema.name}".cron_migrations')
-        if known is None:
+        if not await connection.fetchval(_ours(schema)):
             return []
         rows = await connection.fetch(f'SELECT version FROM "{schema.name}".cron_migrations ORDER BY version')  # noqa: S608
     return [row["version"] for row in rows]
@@ -73,16 +72,24 @@ async def require_current(connection: Connection, schema: Schema) -> None:
     """
     wanted = schema.migrations()[-1][0]
     found = max(await versions(connection, schema), default=0)
+    command = "awa-cron migrate" + (f" --schema {schema.name}" if schema.name != Schema().name else "")
     if found < wanted:
         raise SchemaMismatch(
-            f"schema {schema.name!r} is at version {found} of {wanted}: run `awa-cron migrate`"
+            f"schema {schema.name!r} is at version {found} of {wanted}: run `{command}`"
             if found
-            else f"there is no awa_cron schema named {schema.name!r} here: run `awa-cron migrate`"
+            else f"there is no awa_cron schema named {schema.name!r} here: run `{command}`"
         )
     if found > wanted:
         raise SchemaMismatch(
             f"schema {schema.name!r} is at version {found}, this library knows {wanted}: upgrade awa-cron"
         )
+
+
+def _ours(schema: Schema) -> str:
+    """Return SQL that tells our table of migrations from another system's table of that name."""
+    table = f"""to_regclass('"{schema.name}".cron_migrations')"""
+    columns = "attname IN ('version', 'applied_at')"
+    return f"SELECT count(*) = 2 FROM pg_attribute WHERE attrelid = {table} AND {columns}"  # noqa: S608
 
 
 def _body(schema: Schema) -> str:
@@ -95,10 +102,18 @@ DO $guard$
 DECLARE
     foreign_relation text;
 BEGIN
-    IF to_regclass('"{name}".cron_migrations') IS NULL THEN
-        SELECT relname INTO foreign_relation FROM pg_class
-        WHERE relnamespace = to_regnamespace('"{name}"') AND relkind IN ('r', 'p', 'v', 'm', 'f')
-        ORDER BY relname = 'schema_version' DESC, relname LIMIT 1;
+    IF NOT ({_ours(schema)}) THEN
+        SELECT found.name INTO foreign_relation
+        FROM (
+            SELECT relname AS name FROM pg_class
+            WHERE relnamespace = to_regnamespace('"{name}"') AND relkind IN ('r', 'p', 'v', 'm', 'f', 'S', 'c')
+            UNION ALL
+            SELECT proname FROM pg_proc WHERE pronamespace = to_regnamespace('"{name}"')
+            UNION ALL
+            SELECT typname FROM pg_type
+            WHERE typnamespace = to_regnamespace('"{name}"') AND typtype IN ('d', 'e', 'r')
+        ) AS found
+        ORDER BY found.name = 'schema_version' DESC, found.name LIMIT 1;
         IF foreign_relation IS NOT NULL THEN
             RAISE EXCEPTION USING ERRCODE = '{_REFUSAL}', MESSAGE = format(
                 'schema "{name}" already holds %s of another system%s; nothing was changed. '

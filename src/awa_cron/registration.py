@@ -10,10 +10,11 @@ import json
 import math
 import unicodedata
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from awa_cron import cronexpr
-from awa_cron.errors import InvalidSchedule
+from awa_cron.errors import InvalidCronExpression, InvalidSchedule
 from awa_cron.model import MissedFirePolicy, Schedule
 
 MAX_NAME_LENGTH = 200
@@ -21,6 +22,7 @@ MAX_TAGS = 20
 MAX_JSON_DEPTH = 100
 MAX_JSON_BYTES = 1_000_000
 MAX_INTEGER_DIGITS = 1_000
+BIDI_CONTROLS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 RESERVED_METADATA = ("cron_name", "cron_fire_time", "cron_triggered_at")
 
 
@@ -45,21 +47,28 @@ def schedule(
             remedy. ``InvalidCronExpression`` and ``UnknownTimezone`` are kinds of it.
     """
     checked_name = label(name, "name")
-    expression = cronexpr.parse(cron_expr)
-    cronexpr.zone(timezone)
-    return Schedule(
-        name=checked_name,
-        cron_expr=expression.text,
-        timezone=timezone,
-        kind=label(kind, "kind"),
-        queue=label(queue, "queue"),
-        args_json=_json_object({} if args is None else args, "args"),
-        priority=_integer(priority, "priority", 1, 4),
-        max_attempts=_integer(max_attempts, "max_attempts", 1, 1000),
-        tags=_tags(tags),
-        metadata_json=_metadata({} if metadata is None else metadata),
-        missed_fire_policy=_policy(missed_fire_policy),
-    )
+    try:
+        expression = cronexpr.parse(cron_expr)
+        if not cronexpr.next_fires(expression, timezone, after=datetime.now(UTC), count=1):
+            # Such as `* 2 * 3 SUN#2` in New York: every minute that it names is skipped by the clock.
+            raise InvalidCronExpression(
+                f"cron expression {expression.text!r} never fires in {timezone}; name another hour"
+            )
+        return Schedule(
+            name=checked_name,
+            cron_expr=expression.text,
+            timezone=timezone,
+            kind=label(kind, "kind"),
+            queue=label(queue, "queue"),
+            args_json=_json_object({} if args is None else args, "args"),
+            priority=_integer(priority, "priority", 1, 4),
+            max_attempts=_integer(max_attempts, "max_attempts", 1, 1000),
+            tags=_tags(tags),
+            metadata_json=_metadata({} if metadata is None else metadata),
+            missed_fire_policy=_policy(missed_fire_policy),
+        )
+    except InvalidSchedule as error:
+        raise type(error)(f"schedule {checked_name!r}: {error}") from None
 
 
 def label(value: object, field: str) -> str:
@@ -78,9 +87,9 @@ def label(value: object, field: str) -> str:
     if len(value) > MAX_NAME_LENGTH:
         raise InvalidSchedule(f"{field} is {shown}, {len(value)} characters: the limit is {MAX_NAME_LENGTH}")
     for character in value:
-        if unicodedata.category(character) in {"Cc", "Cs"}:
+        if unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"} or character in BIDI_CONTROLS:
             raise InvalidSchedule(
-                f"{field} is {shown}: it holds U+{ord(character):04X}, a control character or lone surrogate"
+                f"{field} is {shown}: it holds U+{ord(character):04X}, which cannot be read in a table or log"
             )
     return value
 

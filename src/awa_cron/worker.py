@@ -129,18 +129,22 @@ class Worker:
             if inspect.iscoroutinefunction(handler):
                 await handler(job)
             else:
-                outcome = await asyncio.get_running_loop().run_in_executor(self._threads, handler, job)
-                if inspect.isawaitable(outcome):
-                    await outcome
+                await self._in_thread(handler, job)
         except asyncio.CancelledError:
             log.warning("cancelled with its worker", extra=fields)
             return {"error": "the worker stopped before the handler had finished"}
-        except Exception as error:
+        except BaseException as error:  # a handler that exits has failed; it must not take the worker along
             log.exception("attempt failed", extra=fields)
             text = "".join(traceback.format_exception(error))[-MAX_ERROR_CHARACTERS:]
             return {"error": _told(error)[:MAX_ERROR_CHARACTERS], "traceback": text}
-        log.info("completed", extra=fields)
         return None
+
+    async def _in_thread(self, handler: Handler, job: Job) -> None:
+        outcome = await asyncio.get_running_loop().run_in_executor(self._threads, _called, handler, job)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        if inspect.isawaitable(outcome):
+            await outcome
 
     async def _settle(self, job: Job, error: dict[str, Any] | None) -> None:
         """Write the outcome; if the database stays away, the job is rescued and runs again."""
@@ -169,7 +173,12 @@ class Worker:
                     return
                 await asyncio.sleep(pause_s)
             else:
-                if not ours:
+                if ours and error is None:
+                    log.info(
+                        "completed",
+                        extra={"job": job.id, "kind": job.kind, "attempt": job.attempt, "schedule": job.cron_name},
+                    )
+                elif not ours:
                     log.warning("no longer ours; its outcome is not written", extra={"job": job.id})
                 return
 
@@ -245,7 +254,15 @@ class Worker:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _told(error: Exception) -> str:
+def _called(handler: Handler, job: Job) -> object:
+    """Call a sync handler in its thread; what it raises is handed back, since a future refuses StopIteration."""
+    try:
+        return handler(job)
+    except BaseException as error:  # noqa: BLE001
+        return error
+
+
+def _told(error: BaseException) -> str:
     """Return an error in one line, also one whose own text fails."""
     try:
         return f"{type(error).__name__}: {error}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,3 +85,32 @@ def test_two_databases_are_one_too_many(directory: Path) -> None:
     refused = commands.run("list", "--embedded", "pg", "--dsn", "postgresql:///x", cwd=directory)
     assert refused.returncode == 2
     assert "exclude each other" in refused.stderr
+
+
+def test_a_folder_that_holds_something_else_is_refused_and_left_alone(directory: Path) -> None:
+    (directory / "notes.txt").write_text("mine")
+    before = directory.stat()
+
+    with (
+        pytest.raises(InvalidArgument, match="holds no server's data"),
+        embedded.server(directory),
+    ):
+        pass
+
+    assert ["notes.txt"] == [entry.name for entry in directory.iterdir()]
+    assert (before.st_uid, before.st_mode) == (directory.stat().st_uid, directory.stat().st_mode)
+
+
+def test_a_killed_process_does_not_keep_the_server_running(directory: Path) -> None:
+    data = directory / "data"
+    with embedded.server(data):
+        (data / ".handle_pids.json").write_text(f"[{os.getpid()}, {a_dead_process()}]")
+        assert (data / "postmaster.pid").exists()
+
+    assert not (data / "postmaster.pid").exists()
+
+
+def a_dead_process() -> int:
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+    return process.pid

@@ -58,16 +58,25 @@ async def test_p27_a_failing_handler_is_retried_until_its_budget_is_used_up(dsn:
         TimeoutError,
         lambda: RuntimeError("x" * 100_000),
         lambda: Odd("x"),
+        lambda: SystemExit(3),
+        KeyboardInterrupt,
+        GeneratorExit,
+        StopIteration,
     ],
-    ids=["cancelled", "timeout", "long", "unprintable"],
+    ids=["cancelled", "timeout", "long", "unprintable", "exit", "interrupt", "generator exit", "stop iteration"],
 )
+@pytest.mark.parametrize("kind", ["async", "sync"])
 async def test_p27_whatever_a_handler_raises_the_worker_goes_on(
-    dsn: str, connection: Session, raised: Callable[[], BaseException]
+    dsn: str, connection: Session, raised: Callable[[], BaseException], kind: str
 ) -> None:
-    async def handler(job: Job) -> None:
+    def in_a_thread(job: Job) -> None:
         if job.args:
             raise raised()
 
+    async def on_the_loop(job: Job) -> None:
+        in_a_thread(job)
+
+    handler = on_the_loop if kind == "async" else in_a_thread
     bad = await insert_job(connection, args='{"bad": 1}')
     good = await insert_job(connection)
     async with a_worker(dsn, handler):

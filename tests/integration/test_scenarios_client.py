@@ -140,9 +140,8 @@ async def test_an_error_inside_the_client_passes_through(dsn: str, connection: S
     "dsn",
     [
         "postgresql://nobody@127.0.0.1:1/none",
-        "not a dsn",
         "postgresql:///none?host=/nowhere",
-        "mysql://localhost/a",
+        "postgresql://localhost:port/none",
     ],
 )
 async def test_an_unreachable_database_is_a_database_error(dsn: str) -> None:
@@ -152,8 +151,26 @@ async def test_an_unreachable_database_is_a_database_error(dsn: str) -> None:
     assert caught.value.__cause__ is not None, "the driver's error is the cause"
 
 
+@pytest.mark.parametrize("dsn", ["not a dsn", "", "mysql://localhost/a", "host=localhost dbname=a", 5])
+def test_what_is_no_connection_string_is_refused_at_once(dsn: object) -> None:
+    with pytest.raises(InvalidArgument, match="must begin with postgresql://"):
+        awa_cron.Client(dsn)  # type: ignore[arg-type]
+
+
+async def test_a_session_that_may_not_write_is_told_so_at_the_start(dsn: str, connection: Session) -> None:
+    await connection.execute("CREATE ROLE awa_cron_reader LOGIN; GRANT USAGE ON SCHEMA awa TO awa_cron_reader")
+    await connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA awa TO awa_cron_reader")
+    try:
+        async with awa_cron.Client(dsn.replace("postgres:@", "awa_cron_reader@", 1)) as client:
+            assert await client.list_schedules() == []
+            with pytest.raises(DatabaseError, match="lacks rights in schema 'awa': cron_jobs INSERT"):
+                await client.run_forever()
+    finally:
+        await connection.execute("DROP OWNED BY awa_cron_reader; DROP ROLE awa_cron_reader")
+
+
 async def test_a_database_that_is_not_migrated_says_what_to_do(server_dsn: str, connection: Session) -> None:
-    with pytest.raises(SchemaMismatch, match="run `awa-cron migrate`"):
+    with pytest.raises(SchemaMismatch, match="run `awa-cron migrate --schema nobody_made_this`"):
         async with awa_cron.Client(server_dsn, schema="nobody_made_this"):
             pass
 

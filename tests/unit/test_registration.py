@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -163,7 +163,8 @@ def test_e06_labels_that_cannot_be_read_are_refused(field: str, name: Any) -> No
     value = [name] if field == "tags" else name
     with pytest.raises(InvalidSchedule) as caught:
         register(**{field: value})
-    assert str(caught.value).startswith("tags[0] " if field == "tags" else f"{field} "), "E06, P01: says which"
+    where = {"name": "name ", "tags": "schedule 's': tags[0] "}.get(field, f"schedule 's': {field} ")
+    assert str(caught.value).startswith(where), "E06, P01: says which"
     assert len(str(caught.value)) < 300
 
 
@@ -218,7 +219,7 @@ OUT_OF_BOUNDS: dict[str, tuple[Any, ...]] = {
 def test_p01_other_fields_out_of_their_bounds_are_refused(field: str, value: Any) -> None:
     with pytest.raises(InvalidSchedule) as caught:
         register(**{field: value})
-    assert str(caught.value).startswith(field), "P01: the message says which field"
+    assert str(caught.value).startswith(f"schedule 's': {field}"), "P01: names schedule and field"
 
 
 @pytest.mark.parametrize("key", ["cron_name", "cron_fire_time", "cron_triggered_at"])
@@ -262,8 +263,15 @@ def test_a_kind_has_one_handler() -> None:
     @client.task("work")
     def work(job: awa_cron.Job) -> None: ...
 
+    async def yielding(job: awa_cron.Job) -> AsyncIterator[None]:
+        yield
+
     with pytest.raises(InvalidSchedule, match="'work' has two handlers"):
         client.task("work")(work)
+    with pytest.raises(InvalidSchedule, match="is a generator"):
+        client.task("yielding")(yielding)  # type: ignore[type-var]
+    with pytest.raises(InvalidSchedule, match="must take one argument"):
+        client.task("alone")(lambda: None)  # type: ignore[type-var]
     with pytest.raises(InvalidSchedule, match="not callable"):
         client.task("other")(5)  # type: ignore[type-var]
     with pytest.raises(InvalidSchedule, match="kind is ' '"):
@@ -306,3 +314,9 @@ def test_settings_have_the_adrs_defaults() -> None:
     settings = Settings()
     intervals = (settings.evaluate_interval_s, settings.ping_interval_s, settings.sync_interval_s)
     assert (1.0, 30.0, 60.0) == intervals
+
+
+def test_a03_what_never_fires_in_its_zone_is_refused() -> None:
+    with pytest.raises(InvalidCronExpression, match="never fires in America/New_York"):
+        register(cron_expr="* 2 * 3 SUN#2", timezone="America/New_York")
+    assert "UTC" == register(cron_expr="* 2 * 3 SUN#2").timezone

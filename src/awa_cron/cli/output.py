@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+LONGEST_VALUE = 500
 WIDEST = 10_000
 """Columns of a table that no terminal limits."""
 
@@ -35,6 +36,12 @@ def printable(text: str) -> str:
         character if unicodedata.category(character)[0] != "C" else character.encode("unicode_escape").decode()
         for character in text
     )
+
+
+def compact(value: object) -> str:
+    """Return a JSON value on one line, cut to what one can read."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}… ({len(text)} characters; see --json)"
 
 
 def table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
