@@ -73,7 +73,7 @@ class View:
         line.add_column(overflow="fold")
         line.add_row(
             f"{self.elapsed_s:.1f} s",
-            Text.assemble((what[:1].upper() + what[1:], style), (f"  {why}" if why else "", "")),
+            Text.assemble((what[:1].upper() + what[1:], style), (f" {why}" if why else "", "")),
         )
         self._console.print(line)
 
