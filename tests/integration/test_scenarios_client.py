@@ -158,15 +158,16 @@ def test_what_is_no_connection_string_is_refused_at_once(dsn: object) -> None:
 
 
 async def test_a_session_that_may_not_write_is_told_so_at_the_start(dsn: str, connection: Session) -> None:
-    await connection.execute("CREATE ROLE awa_cron_reader LOGIN; GRANT USAGE ON SCHEMA awa TO awa_cron_reader")
-    await connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA awa TO awa_cron_reader")
+    role, reader = as_another_role(dsn)
+    await connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'x'; GRANT USAGE ON SCHEMA awa TO {role}")
+    await connection.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA awa TO {role}")
     try:
-        async with awa_cron.Client(dsn.replace("postgres:@", "awa_cron_reader@", 1)) as client:
+        async with awa_cron.Client(reader) as client:
             assert await client.list_schedules() == []
             with pytest.raises(DatabaseError, match="lacks rights in schema 'awa': cron_jobs INSERT"):
                 await client.run_forever()
     finally:
-        await connection.execute("DROP OWNED BY awa_cron_reader; DROP ROLE awa_cron_reader")
+        await connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
 
 
 async def test_a_database_that_is_not_migrated_says_what_to_do(server_dsn: str, connection: Session) -> None:
@@ -183,14 +184,19 @@ async def test_a_newer_schema_is_refused(dsn: str, connection: Session) -> None:
     await alone(connection)
 
 
-async def test_a_role_without_rights_gets_a_database_error(dsn: str, connection: Session) -> None:
+def as_another_role(dsn: str) -> tuple[str, str]:
+    """Return a role's name, and the connection string that it would use."""
     role = f"awa_nobody_{os.getpid()}"
-    await connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'x'")
     parts = urlsplit(dsn)
-    as_nobody = parts._replace(netloc=f"{role}:x@{parts.netloc.rpartition('@')[2]}")
+    return role, urlunsplit(parts._replace(netloc=f"{role}:x@{parts.netloc.rpartition('@')[2]}"))
+
+
+async def test_a_role_without_rights_gets_a_database_error(dsn: str, connection: Session) -> None:
+    role, nobody = as_another_role(dsn)
+    await connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'x'")
     try:
         with pytest.raises(DatabaseError) as caught:
-            async with awa_cron.Client(urlunsplit(as_nobody)):
+            async with awa_cron.Client(nobody):
                 pass
         assert isinstance(caught.value.__cause__, asyncpg.InsufficientPrivilegeError)
     finally:
