@@ -274,3 +274,18 @@ def is_local_process(pid: int) -> bool:
 
 def flat(values: Iterable[Iterable[Any]]) -> list[Any]:
     return [inner for outer in values for inner in outer]
+
+
+T = at("2026-01-01 10:00")
+"""Where the schedule of ``enqueue_next`` stands, usually."""
+FIRE = at("2026-01-01 11:00")
+"""Its next fire."""
+NOW = at("2026-01-01 11:00:01")
+"""A second later."""
+
+
+async def enqueue_next(
+    session: Session, fire: datetime = FIRE, *, expected: datetime | None = T, now: datetime = NOW
+) -> bool:
+    """Try to enqueue one fire of the schedule ``s``, usually its next; tell whether it won."""
+    return await enqueue(session, fire, expected, now)

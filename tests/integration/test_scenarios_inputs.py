@@ -14,9 +14,12 @@ from awa_cron.errors import DatabaseError, InvalidArgument
 from awa_cron.model import FrozenFires
 from awa_cron.sql import Schema
 from tests.integration.support import (
+    FIRE,
+    NOW,
     Session,
+    T,
     a_session,
-    at,
+    enqueue_next,
     fires_of,
     last_of,
     row_of,
@@ -25,22 +28,6 @@ from tests.integration.support import (
 )
 
 SCHEMA = Schema()
-
-
-T = at("2026-01-01 10:00")
-
-
-FIRE = at("2026-01-01 11:00")
-
-
-NOW = at("2026-01-01 11:00:01")
-
-
-async def enqueue(
-    session: Session, fire: datetime = FIRE, *, expected: datetime | None = T, now: datetime = NOW
-) -> bool:
-    frozen = FrozenFires(name="s", expected_last_enqueued_at=expected, fires=(fire,))
-    return bool(await actions.atomic_enqueue(session, SCHEMA, [frozen], actor="t", clock=now))
 
 
 Act = Callable[[Session], Awaitable[object]]
@@ -70,7 +57,7 @@ def test_d04_a_naive_datetime_is_refused(call: Callable[[], object]) -> None:
     "call",
     [
         lambda session: actions.read_cron_state(session, SCHEMA, clock=NAIVE),
-        lambda session: enqueue(session, now=NAIVE),
+        lambda session: enqueue_next(session, now=NAIVE),
         lambda session: actions.pause(session, SCHEMA, "s", clock=NAIVE),
         lambda session: actions.resume(session, SCHEMA, "s", clock=NAIVE),
         lambda session: actions.trigger(session, SCHEMA, "s", clock=NAIVE),
@@ -103,7 +90,7 @@ async def test_d04_clocks_of_other_zones_mean_the_same_instant(connection: Sessi
 
     await write_row(connection, last_enqueued_at=T)
     tokyo = ZoneInfo("Asia/Tokyo")
-    assert await enqueue(
+    assert await enqueue_next(
         connection, FIRE.astimezone(tokyo), expected=T.astimezone(tokyo), now=NOW.astimezone(tokyo)
     )
     assert [FIRE] == [fire.astimezone(UTC) for fire in await fires_of(connection)]
@@ -120,7 +107,7 @@ async def test_errors_carry_the_drivers_cause(dsn: str, connection: Session) -> 
     await write_row(connection, last_enqueued_at=T)
     acts: list[Act] = [
         lambda session: actions.acquire_leader(session, SCHEMA, actor="t"),
-        enqueue,
+        enqueue_next,
         lambda session: actions.pause(session, SCHEMA, "s"),
         lambda session: actions.trigger(session, SCHEMA, "s"),
         lambda session: actions.remove(session, SCHEMA, "s"),

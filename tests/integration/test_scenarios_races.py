@@ -14,11 +14,16 @@ from awa_cron import actions, firing, queue_actions
 from awa_cron.model import FrozenFires
 from awa_cron.sql import Schema
 from tests.integration.support import (
+    FIRE,
     LEVELS,
+    NOW,
     Session,
+    T,
     a_session,
     at,
     deadlocks,
+    enqueue,
+    enqueue_next,
     every,
     fires_of,
     last_of,
@@ -31,22 +36,6 @@ from tests.integration.support import (
 SCHEMA = Schema()
 
 
-T = at("2026-01-01 10:00")
-
-
-FIRE = at("2026-01-01 11:00")
-
-
-NOW = at("2026-01-01 11:00:01")
-
-
-async def enqueue(
-    session: Session, fire: datetime = FIRE, *, expected: datetime | None = T, now: datetime = NOW
-) -> bool:
-    frozen = FrozenFires(name="s", expected_last_enqueued_at=expected, fires=(fire,))
-    return bool(await actions.atomic_enqueue(session, SCHEMA, [frozen], actor="t", clock=now))
-
-
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("last", [T, None], ids=["last", "null"])
 async def test_d01_two_sessions_at_once_make_one_job(
@@ -56,11 +45,11 @@ async def test_d01_two_sessions_at_once_make_one_job(
     async with a_session(dsn, level=level) as one, a_session(dsn, level=level) as other:
         first = one.transaction()
         await first.start()
-        won = await enqueue(one, expected=last)
+        won = await enqueue_next(one, expected=last)
         async with asyncio.timeout(5):
-            while_held = await enqueue(other, expected=last)
+            while_held = await enqueue_next(other, expected=last)
         await first.commit()
-        after = await enqueue(other, expected=last)
+        after = await enqueue_next(other, expected=last)
     assert (True, False, False) == (won, while_held, after), "D01, D03, P10: rows 1 and 0"
     assert [FIRE] == await fires_of(connection), "D01, P10: one job"
 
@@ -79,7 +68,7 @@ async def test_d01_many_sessions_at_once_make_one_job_per_fire(
     wins = []
     expected = last
     for fire in fires:
-        outcomes = await asyncio.gather(*(enqueue(each, fire, expected=expected, now=fire) for each in sessions))
+        outcomes = await asyncio.gather(*(enqueue(each, fire, expected) for each in sessions))
         wins.append(sum(outcomes))
         expected = fire
     for session in sessions:
@@ -91,7 +80,7 @@ async def test_d01_many_sessions_at_once_make_one_job_per_fire(
 @pytest.mark.parametrize("fire", every("2026-01-01 10:00", "2026-01-01 09:59:59"), ids=["same", "older"])
 async def test_d02_fires_only_move_forward(connection: Session, fire: datetime) -> None:
     await write_row(connection, last_enqueued_at=T, anchored_at=at("2026-01-01 00:00"))
-    won = await enqueue(connection, fire, expected=T)
+    won = await enqueue_next(connection, fire, expected=T)
     assert (False, T, []) == (won, await last_of(connection), await fires_of(connection)), "D02, P11"
 
 
@@ -106,9 +95,9 @@ async def test_d02_every_fire_of_a_catch_up_pass_moves_forward(connection: Sessi
 async def test_d02_the_value_read_must_still_be_there(connection: Session, last: datetime | None) -> None:
     await write_row(connection, last_enqueued_at=last, anchored_at=T)
     stale = [None, T - timedelta(hours=1), T + timedelta(microseconds=1)] if last else [T]
-    outcomes = [await enqueue(connection, expected=value) for value in stale]
+    outcomes = [await enqueue_next(connection, expected=value) for value in stale]
     assert [False] * len(stale) == outcomes, "P10: compare-and-swap on exactly what was read"
-    assert await enqueue(connection, expected=last)
+    assert await enqueue_next(connection, expected=last)
 
 
 async def test_d02_a_last_of_microseconds_is_compared_as_read(connection: Session) -> None:
@@ -135,13 +124,13 @@ async def test_each_guard_holds_the_write_back(
     connection: Session, fire: datetime, columns: dict[str, Any], why: str, last: datetime | None
 ) -> None:
     await write_row(connection, last_enqueued_at=last, **columns)
-    won = await enqueue(connection, fire, expected=last)
+    won = await enqueue_next(connection, fire, expected=last)
     assert (False, last, []) == (won, await last_of(connection), await fires_of(connection)), why
 
 
 async def test_p16_p19_a_fire_due_at_this_very_instant_is_due(connection: Session) -> None:
     await write_row(connection, last_enqueued_at=T)
-    assert await enqueue(connection, FIRE, now=FIRE), "P08, P19: due means at or before the clock"
+    assert await enqueue_next(connection, FIRE, now=FIRE), "P08, P19: due means at or before the clock"
 
 
 async def test_p19_the_newest_fire_of_a_pass_must_be_due(connection: Session) -> None:
@@ -156,11 +145,11 @@ async def test_d03_a_loser_with_an_old_snapshot_gets_a_lost_race(dsn: str, conne
     async with a_session(dsn, level=level) as loser:
         await loser.execute("BEGIN")
         await loser.fetch("SELECT * FROM awa.cron_jobs")
-        assert await enqueue(connection)
-        outcome = await enqueue(loser)
+        assert await enqueue_next(connection)
+        outcome = await enqueue_next(loser)
         await loser.execute("ROLLBACK")
         later = at("2026-01-01 12:00")
-        goes_on = await enqueue(loser, later, expected=FIRE, now=later)
+        goes_on = await enqueue_next(loser, later, expected=FIRE, now=later)
     assert (False, True) == (outcome, goes_on), "D03: SQLSTATE 40001 is a lost race, the pass goes on"
     assert [FIRE, later] == await fires_of(connection), "D03, P10"
 
@@ -180,7 +169,7 @@ async def test_every_action_works_at_every_level(dsn: str, connection: Session, 
             led.holds_lock,
             (await actions.ping_leader(session, SCHEMA)).holds_lock,
             await sync("0 * * * *", "2026-01-01 10:00"),
-            await enqueue(session, expected=None),
+            await enqueue_next(session, expected=None),
             await actions.pause(session, SCHEMA, "s", by="ops"),
             len((await actions.read_cron_state(session, SCHEMA)).schedules),
             await actions.resume(session, SCHEMA, "s"),
@@ -214,7 +203,7 @@ async def test_an_operator_waits_for_an_enqueue_and_then_wins(
     await write_row(connection, last_enqueued_at=T)
     async with a_session(dsn, level=level) as leader, a_session(dsn, level=level) as operator:
         await leader.execute("BEGIN")
-        assert await enqueue(leader)
+        assert await enqueue_next(leader)
         acting = asyncio.ensure_future(act(operator))
         await wait_until(lambda: waiting_sessions(connection), f"{action} waits for the row")
         await leader.execute("COMMIT")
@@ -241,9 +230,9 @@ async def test_p10_a_stale_leader_does_no_harm(dsn: str, connection: Session) ->
     state = await actions.read_cron_state(connection, SCHEMA, clock=NOW)
     frozen, _ = firing.freeze(state.schedules, NOW, 100)
     async with a_session(dsn) as new_leader:
-        assert await enqueue(new_leader)
+        assert await enqueue_next(new_leader)
         later = at("2026-01-01 12:00")
-        assert await enqueue(new_leader, later, expected=FIRE, now=later)
+        assert await enqueue_next(new_leader, later, expected=FIRE, now=later)
     won = await actions.atomic_enqueue(connection, SCHEMA, frozen, actor="stale", clock=later)
     assert ({}, [FIRE, later]) == (won, await fires_of(connection)), "P07, P10"
 
@@ -275,10 +264,10 @@ async def test_an_event_is_written_with_its_action_or_not_at_all(dsn: str, conne
     await write_row(connection, last_enqueued_at=T)
     async with a_session(dsn) as session:
         await session.execute("BEGIN")
-        assert await enqueue(session)
+        assert await enqueue_next(session)
         await session.execute("ROLLBACK")
-    assert await enqueue(connection)
-    assert not await enqueue(connection)
+    assert await enqueue_next(connection)
+    assert not await enqueue_next(connection)
     rows = await connection.fetch("SELECT action, fires, job_ids, last_enqueued_at FROM awa.cron_events")
     jobs = [row["id"] for row in await connection.fetch("SELECT id FROM awa.jobs")]
     assert [("atomic_enqueue", [FIRE], jobs, FIRE)] == [tuple(row) for row in rows], "P35: one event, of the winner"
