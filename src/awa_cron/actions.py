@@ -36,7 +36,7 @@ RACES = 20
 class CronState:
     """What ``read_cron_state`` saw: the clock and the unpaused schedules, in no particular order."""
 
-    now: datetime | None
+    now: datetime
     schedules: tuple[ScheduleState, ...]
 
 
@@ -129,17 +129,14 @@ async def read_cron_state(connection: Connection, schema: Schema, *, clock: date
 
     Spec: ReadCronState; ``firing.freeze`` chooses the fires from the result.
 
-    Returns:
-        ``now`` is None where there are no schedules.
-
     Raises:
         DatabaseError: The server refused or the connection is gone.
     """
     async with asking("read_cron_state"):
         found = await connection.fetch(schema.statement("read_cron_state"), checked(clock))
     return CronState(
-        now=found[0]["now"] if found else None,
-        schedules=tuple(rows.schedule_state(row) for row in found),
+        now=found[0]["now"],
+        schedules=tuple(rows.schedule_state(row) for row in found if row["name"] is not None),
     )
 
 

@@ -90,19 +90,17 @@ class Scheduler:
                 return
         log.warning("schedules not synced yet, others keep changing them", extra={"schedules": sorted(lost)})
 
-    async def evaluate(self) -> datetime | None:
+    async def evaluate(self) -> datetime:
         """Make one pass: read, choose the fires, enqueue.
 
         Returns:
-            The clock that the pass read; None where there are no schedules.
+            The clock that the pass read.
 
         Raises:
             DatabaseError: The database cannot be asked.
         """
         async with self._database.session() as connection:
             state = await actions.read_cron_state(connection, self._database.schema, clock=self._now())
-        if state.now is None:
-            return None
         frozen, broken = firing.freeze(state.schedules, state.now, self._database.settings.pass_limit)
         refused = await self._enqueue(frozen)
         self._report({each.name: str(error) for each, error in broken} | refused)

@@ -165,7 +165,7 @@ class Counted(Scheduler):
 
     passes = 0
 
-    async def evaluate(self) -> datetime | None:
+    async def evaluate(self) -> datetime:
         self.passes += 1
         return await super().evaluate()
 

@@ -144,10 +144,9 @@ class Cluster:
     async def read_cron_state(self, now: int, i: str, _: object = None) -> None:
         instance = self._instances[i]
         state = await actions.read_cron_state(await self._work(i), self._schema, clock=instant(now))
-        if state.now is not None:
-            frozen, broken = firing.freeze(state.schedules, state.now, self._pass_limit)
-            assert not broken, broken
-            instance.snapshot = frozen or None
+        frozen, broken = firing.freeze(state.schedules, state.now, self._pass_limit)
+        assert not broken, broken
+        instance.snapshot = frozen or None
 
     async def atomic_enqueue(self, now: int, i: str) -> None:
         instance = self._instances[i]
