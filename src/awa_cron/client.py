@@ -192,13 +192,13 @@ class Client:
         database = self._connected()
         if self._running is not None:
             raise InvalidArgument("the client runs already: one run_forever() is enough")
-        await self._require_rights(evaluate=evaluate)
-        self._running = asyncio.current_task()
-        for kind in sorted({schedule.kind for schedule in self.schedules} - self._handlers.keys()):
-            log.warning("no handler here; its jobs wait for a process that has one", extra={"kind": kind})
-        self._scheduler = Scheduler(database, lambda: self.schedules, self.actor, self._clock)
-        worker = Worker(database, self._handlers, self._queues, self.actor)
+        self._running = asyncio.current_task()  # before anything is awaited, so that a second call sees it
         try:
+            await self._require_rights(evaluate=evaluate)
+            for kind in sorted({schedule.kind for schedule in self.schedules} - self._handlers.keys()):
+                log.warning("no handler here; its jobs wait for a process that has one", extra={"kind": kind})
+            self._scheduler = Scheduler(database, lambda: self.schedules, self.actor, self._clock)
+            worker = Worker(database, self._handlers, self._queues, self.actor)
             async with asyncio.TaskGroup() as parts:
                 if evaluate:
                     parts.create_task(self._scheduler.run(), name="awa_cron scheduler")

@@ -151,6 +151,15 @@ async def test_an_unreachable_database_is_a_database_error(dsn: str) -> None:
     assert caught.value.__cause__ is not None, "the driver's error is the cause"
 
 
+async def test_of_two_runs_started_together_one_is_refused(dsn: str) -> None:
+    async with awa_cron.Client(dsn) as client:
+        runs = [asyncio.create_task(client.run_forever()) for _ in range(2)]
+        done, going_on = await asyncio.wait(runs, return_when=asyncio.FIRST_COMPLETED)
+        refused = [type(run.exception()) for run in done]
+    assert [InvalidArgument] == refused
+    assert [True] == [run.cancelled() for run in going_on], "leaving the client stopped the other"
+
+
 @pytest.mark.parametrize("dsn", ["not a dsn", "", "mysql://localhost/a", "host=localhost dbname=a", 5])
 def test_what_is_no_connection_string_is_refused_at_once(dsn: object) -> None:
     with pytest.raises(InvalidArgument, match="must begin with postgresql://"):
