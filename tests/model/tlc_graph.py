@@ -5,20 +5,16 @@ The dump is read with regular expressions: Graphviz readers would merge parallel
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
+from assurance.java import find_runner
+from assurance.tlc import COMPLETED, start
 from tests.model.spec_model import Model
 from tests.model.spec_state import Frozen, Row, State, Table
-
-ROOT = Path(__file__).resolve().parents[2]
 
 NODE = re.compile(r'^(-?\d+) \[label="(.*?)"(,style = filled)?\];?$', re.MULTILINE)
 EDGE = re.compile(r'^(-?\d+) -> (-?\d+) \[label="(\w+)"', re.MULTILINE)
@@ -53,18 +49,6 @@ class Graph:
     steps: frozenset[tuple[State, str, State]]
 
 
-def load_tlc_script() -> Any:
-    """Import ``scripts/tlc``, which knows how to find Java and the jar."""
-    if "tlc_script" not in sys.modules:
-        loader = SourceFileLoader("tlc_script", str(ROOT / "scripts" / "tlc"))
-        spec = importlib.util.spec_from_loader(loader.name, loader)
-        assert spec is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[loader.name] = module
-        loader.exec_module(module)
-    return sys.modules["tlc_script"]
-
-
 def cfg_of(model: Model) -> str:
     """Return the configuration whose constants are the model's."""
     return CFG.format(
@@ -81,18 +65,11 @@ def tlc_graph(model: Model, work: Path) -> Graph:
     """Let TLC explore the model in ``work`` and read what it dumped.
 
     Raises:
-        CannotRunError: Of ``scripts/tlc``, where there is no Java or no jar.
+        CannotRunError: Where there is no Java or no jar.
     """
-    script = load_tlc_script()
-    runner = script.find_runner(None, docker=False)
-    for module in (ROOT / "spec").glob("*.tla"):
-        (work / module.name).write_bytes(module.read_bytes())
-    (work / "model.cfg").write_text(cfg_of(model), encoding="utf-8")
-    options = ["-deadlock", "-workers", "1", "-metadir", "states", "-config", "model.cfg"]
-    options += ["-dump", "dot,actionlabels", "graph.dot", script.MODULE]
-    command = [*runner.arguments(work, script.JVM_FLAGS + script.SHORT_RUN_FLAGS), *options]
-    finished = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False, timeout=300)
-    assert "Model checking completed. No error has been found." in finished.stdout, finished.stdout
+    dump = ["-dump", "dot,actionlabels", "graph.dot"]
+    finished = start(find_runner(), work, "MCAwaCron", cfg_of(model), short=True, options=dump)
+    assert COMPLETED in finished.stdout, finished.stdout
     return parse(model, (work / "graph.dot").read_text(encoding="utf-8"))
 
 
