@@ -78,11 +78,12 @@ Ascending(S) ==
 
 After(fire, last) == last = None \/ fire > last
 
-(* What a pass froze for one schedule: its last fire as read, and the      *)
-(* instants to become jobs, oldest first.                                  *)
+(* What a pass froze for one schedule: the row's definition, anchor and    *)
+(* last fire as read, and the instants to become jobs, oldest first.       *)
 AnyFires == {Ascending(S) : S \in {T \in SUBSET Instants :
                                       T # {} /\ Cardinality(T) <= PassLimit}}
-Frozen == [expected : Instants \cup {None}, fires : AnyFires]
+Frozen == [def : Definitions, anchor : Instants,
+           expected : Instants \cup {None}, fires : AnyFires]
 
 TypeOK ==
     /\ now \in Instants
@@ -130,6 +131,7 @@ Chosen(s, row, t) ==
 (* `row` is the row as it is at the write, `frozen` what the pass read.    *)
 
 LastAsRead(row, frozen) == row.last = frozen.expected
+DefinedAsRead(row, frozen) == row.def = frozen.def /\ row.anchor = frozen.anchor
 Unpaused(row, frozen) == ~row.paused
 Advances(row, frozen) == After(First(frozen.fires), row.last)
 AfterAnchor(row, frozen) == First(frozen.fires) > row.anchor
@@ -137,6 +139,7 @@ AlreadyDue(row, frozen) == Last(frozen.fires) <= now
 
 Passes(row, frozen) ==
     /\ LastAsRead(row, frozen)
+    /\ DefinedAsRead(row, frozen)
     /\ Unpaused(row, frozen)
     /\ Advances(row, frozen)
     /\ AfterAnchor(row, frozen)
@@ -202,12 +205,15 @@ PingLeader(i) ==
 (* awa_cron.actions.read_cron_state: whoever takes itself for the leader   *)
 (* reads clock and rows in one statement and freezes the fires of the      *)
 (* pass.  Paused rows are skipped.  A pass without fires ends here.        *)
+FrozenOf(row, fires) ==
+    [def |-> row.def, anchor |-> row.anchor, expected |-> row.last, fires |-> fires]
+
 Evaluations(s) ==
     IF rows[s] = None \/ rows[s].paused THEN {None}
     ELSE IF FaultyEvaluator
-        THEN {None} \cup {[expected |-> rows[s].last, fires |-> fires] : fires \in AnyFires}
+        THEN {None} \cup {FrozenOf(rows[s], fires) : fires \in AnyFires}
     ELSE IF Chosen(s, rows[s], now) = <<>> THEN {None}
-        ELSE {[expected |-> rows[s].last, fires |-> Chosen(s, rows[s], now)]}
+        ELSE {FrozenOf(rows[s], Chosen(s, rows[s], now))}
 
 ReadCronState(i) ==
     /\ up[i]
@@ -476,8 +482,8 @@ CoalesceOnlyLatest ==
                     Range(snapshot'[i][s].fires) = Owed(s)]_vars
 
 (* P17.  The instants that become jobs are the oldest that are owed, with  *)
-(* no gap: the row's `last` is as read, so the first frozen fire follows   *)
-(* it.  (Only with a sound evaluator and a clock that does not slip.)      *)
+(* no gap: the row is as read, so the first frozen fire is the first that  *)
+(* follows its `last` and its anchor.  (Only with a sound evaluator.)      *)
 CatchUpContiguous ==
     [][\A s \in Schedules : Policy[s] = "catch_up" =>
           \A f \in NewFires(s) : \A g \in Missed(s) : g < f => g \in NewFires(s)]_vars
@@ -499,8 +505,7 @@ NoRetroactiveFire ==
           /\ Kept(s) /\ ~Edited(s) => rows'[s].anchor = rows[s].anchor]_vars
 
 (* P20.  Whatever becomes a job is an instant of the definition that the   *)
-(* row has: an edit puts the anchor past all that was frozen before it.    *)
-(* (Only with a sound evaluator and a clock that does not slip.)           *)
+(* row has: the write looks at it again.  (Only with a sound evaluator.)   *)
 FiresFitDefinition ==
     [][\A s \in Schedules : NewFires(s) \subseteq
           (IF rows[s] = None THEN {} ELSE FiresOf[rows[s].def])]_vars

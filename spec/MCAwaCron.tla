@@ -47,7 +47,7 @@ CatchUpAll(due) == Ascending(due)
 PausedRowsEvaluated(s) ==
     IF rows[s] = None THEN {None}
     ELSE IF Chosen(s, rows[s], now) = <<>> THEN {None}
-    ELSE {[expected |-> rows[s].last, fires |-> Chosen(s, rows[s], now)]}
+    ELSE {FrozenOf(rows[s], Chosen(s, rows[s], now))}
 
 ----------------------------------------------------------------------------
 (* Variants of the write: two statements, with anything in between.  A     *)
@@ -65,7 +65,8 @@ HalfDone(i, won) ==
     [snapshot EXCEPT ![i] =
         [s \in Schedules |->
             IF s \in won
-            THEN [expected |-> snapshot[i][s].expected, fires |-> snapshot[i][s].fires, half |-> TRUE]
+            THEN [key \in DOMAIN snapshot[i][s] \cup {"half"} |->
+                    IF key = "half" THEN TRUE ELSE snapshot[i][s][key]]
             ELSE None]]
 
 MarkRows(i, won) ==
@@ -188,6 +189,7 @@ Fails(s, i, guards) ==
     IN  /\ row # None
         /\ frozen # None
         /\ LastAsRead(row, frozen) # ("LastAsRead" \in guards)
+        /\ DefinedAsRead(row, frozen) # ("DefinedAsRead" \in guards)
         /\ Unpaused(row, frozen) # ("Unpaused" \in guards)
         /\ Advances(row, frozen) # ("Advances" \in guards)
         /\ AfterAnchor(row, frozen) # ("AfterAnchor" \in guards)
@@ -198,6 +200,7 @@ Reachable(guards) ==
 
 (* Each guard can be the only one that stands in the way. *)
 NeverOnlyLastAsRead == ~Reachable({"LastAsRead"})
+NeverOnlyDefinedAsRead == ~Reachable({"DefinedAsRead"})
 NeverOnlyUnpaused == ~Reachable({"Unpaused"})
 NeverOnlyAdvances == ~Reachable({"Advances"})
 NeverOnlyAfterAnchor == ~Reachable({"AfterAnchor"})

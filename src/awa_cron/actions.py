@@ -169,12 +169,17 @@ async def atomic_enqueue(
     if not batch:
         return {}
     pairs = [(frozen.name, fire) for frozen in batch for fire in frozen.fires]
+    reads = [frozen.read for frozen in batch]
     try:
         async with asking("atomic_enqueue"):
             marked = await connection.fetch(
                 schema.statement("atomic_enqueue"),
-                [frozen.name for frozen in batch],
-                [frozen.expected_last_enqueued_at for frozen in batch],
+                [read.name for read in reads],
+                [read.last_enqueued_at for read in reads],
+                [read.cron_expr for read in reads],
+                [read.timezone for read in reads],
+                [read.missed_fire_policy for read in reads],
+                [read.anchored_at for read in reads],
                 [name for name, _ in pairs],
                 [fire for _, fire in pairs],
                 actor,

@@ -59,9 +59,7 @@ def freeze(
             broken.append((state, error))
             continue
         if fires:
-            frozen.append(
-                FrozenFires(name=state.name, expected_last_enqueued_at=state.last_enqueued_at, fires=fires)
-            )
+            frozen.append(FrozenFires(read=state, fires=fires))
     return frozen, broken
 
 

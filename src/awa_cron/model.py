@@ -97,29 +97,33 @@ class StoredSchedule(ScheduleState):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FrozenFires:
-    """The fires one pass chose for one schedule, and the state they were chosen from.
+    """The fires one pass chose for one schedule, and the row they were chosen from.
 
     Attributes:
-        name: The schedule.
-        expected_last_enqueued_at: ``last_enqueued_at`` exactly as read; the compare-and-swap's left side.
+        read: The row exactly as read; the conditional write compares with it.
         fires: Ascending, at least one, whole seconds.
 
     Raises:
         InvalidArgument: It is not so, or a datetime has no zone.
     """
 
-    name: str
-    expected_last_enqueued_at: datetime | None
+    read: ScheduleState
     fires: tuple[datetime, ...]
 
     def __post_init__(self) -> None:
-        if self.expected_last_enqueued_at is not None:
-            aware(self.expected_last_enqueued_at, "expected_last_enqueued_at")
+        aware(self.read.anchored_at, "anchored_at")
+        if self.read.last_enqueued_at is not None:
+            aware(self.read.last_enqueued_at, "last_enqueued_at")
         instants = [aware(fire, "fire") for fire in self.fires]
         if not instants or any(fire.microsecond for fire in instants):
             raise InvalidArgument(f"fires of {self.name!r} are {self.fires!r}: at least one, of whole seconds")
         if any(later <= earlier for earlier, later in pairwise(instants)):
             raise InvalidArgument(f"fires of {self.name!r} are {self.fires!r}: they must be ascending")
+
+    @property
+    def name(self) -> str:
+        """The schedule."""
+        return self.read.name
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

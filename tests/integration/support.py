@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -16,7 +17,7 @@ from awa_cron import actions, queue_actions, registration
 from awa_cron.actions import SyncResult
 from awa_cron.database import Database
 from awa_cron.leader import Leader
-from awa_cron.model import FrozenFires, Job, Schedule
+from awa_cron.model import FrozenFires, Job, Schedule, ScheduleState
 from awa_cron.scheduler import Scheduler
 from awa_cron.settings import Settings
 from awa_cron.sql import Schema
@@ -132,9 +133,17 @@ async def sync(session: Session, now: datetime | None, *schedules: Schedule) -> 
     return await actions.sync(session, Schema(), schedules, actor="t", pass_limit=100, clock=now)
 
 
+async def freeze(session: Session, *fires: datetime, expected: datetime | None, name: str = "s") -> FrozenFires:
+    """Freeze fires as a pass would that read the row as it is, but for ``last_enqueued_at``."""
+    columns = ", ".join(field.name for field in dataclasses.fields(ScheduleState))
+    row = await session.fetchrow(f"SELECT {columns} FROM awa.cron_jobs WHERE name = $1", name)
+    assert row is not None, f"no schedule {name!r}"
+    return FrozenFires(read=ScheduleState(**dict(row) | {"last_enqueued_at": expected}), fires=fires)
+
+
 async def enqueue(session: Session, fire: datetime, expected: datetime | None, now: datetime | None = None) -> bool:
     """Try to enqueue one fire of the schedule ``s``, by default at the instant when it is due."""
-    frozen = FrozenFires(name="s", expected_last_enqueued_at=expected, fires=(fire,))
+    frozen = await freeze(session, fire, expected=expected)
     return bool(await actions.atomic_enqueue(session, Schema(), [frozen], actor="t", clock=now or fire))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from awa_cron import actions, firing
-from awa_cron.model import FrozenFires, ScheduleState
+from awa_cron.model import ScheduleState
 from awa_cron.sql import Schema
 from tests.integration.support import (
     Session,
@@ -19,6 +19,7 @@ from tests.integration.support import (
     every,
     fires_in,
     fires_of,
+    freeze,
     last_of,
     schedule,
     write_row,
@@ -143,9 +144,7 @@ async def test_c06c_a_crash_before_the_commit_leaves_neither_mark_nor_job(dsn: s
     now = at("2026-01-01 03:00:01")
     async with a_session(dsn) as dying:
         await dying.execute("BEGIN")
-        frozen = FrozenFires(
-            name="s", expected_last_enqueued_at=at("2025-12-31 03:00"), fires=(at("2026-01-01 03:00"),)
-        )
+        frozen = await freeze(dying, at("2026-01-01 03:00"), expected=at("2025-12-31 03:00"))
         marked = await actions.atomic_enqueue(dying, Schema(), [frozen], actor="dying", clock=now)
         assert {"s"} == marked.keys()
         dying.terminate()
@@ -231,11 +230,8 @@ async def test_p28_jobs_carry_their_labels_whatever_the_session_shows(dsn: str, 
         priority=3,
         max_attempts=7,
     )
-    frozen = FrozenFires(
-        name="s",
-        expected_last_enqueued_at=at("2026-01-01 00:30"),
-        fires=tuple(every("2026-01-01 01:30", "2026-01-01 02:30")),
-    )
+    fires = every("2026-01-01 01:30", "2026-01-01 02:30")
+    frozen = await freeze(connection, *fires, expected=at("2026-01-01 00:30"))
     odd = {"timezone": "Asia/Kathmandu", "datestyle": "SQL, DMY", "intervalstyle": "sql_standard"}
     async with a_session(dsn) as session:
         for name, value in odd.items():

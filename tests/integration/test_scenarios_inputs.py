@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
@@ -11,7 +12,7 @@ import pytest
 import awa_cron
 from awa_cron import actions, queue_actions
 from awa_cron.errors import DatabaseError, InvalidArgument
-from awa_cron.model import FrozenFires
+from awa_cron.model import FrozenFires, ScheduleState
 from awa_cron.sql import Schema
 from tests.integration.support import (
     FIRE,
@@ -34,6 +35,15 @@ Act = Callable[[Session], Awaitable[object]]
 
 
 NAIVE = datetime(2026, 1, 1, 11)  # noqa: DTZ001
+READ = ScheduleState(
+    name="s",
+    cron_expr="0 * * * *",
+    timezone="UTC",
+    missed_fire_policy="coalesce",
+    last_enqueued_at=None,
+    anchored_at=T,
+    paused_at=None,
+)
 
 
 @pytest.mark.parametrize(
@@ -43,10 +53,11 @@ NAIVE = datetime(2026, 1, 1, 11)  # noqa: DTZ001
         lambda: awa_cron.previous_fires("* * * * *", "UTC", before=NAIVE, count=1),
         lambda: list(awa_cron.due_fires("* * * * *", "UTC", after=NAIVE, until=NOW)),
         lambda: list(awa_cron.due_fires("* * * * *", "UTC", after=T, until=NAIVE)),
-        lambda: FrozenFires(name="s", expected_last_enqueued_at=NAIVE, fires=(FIRE,)),
-        lambda: FrozenFires(name="s", expected_last_enqueued_at=None, fires=(NAIVE,)),
+        lambda: FrozenFires(read=dataclasses.replace(READ, last_enqueued_at=NAIVE), fires=(FIRE,)),
+        lambda: FrozenFires(read=dataclasses.replace(READ, anchored_at=NAIVE), fires=(FIRE,)),
+        lambda: FrozenFires(read=READ, fires=(NAIVE,)),
     ],
-    ids=["next", "previous", "due-after", "due-until", "expected", "fire"],
+    ids=["next", "previous", "due-after", "due-until", "last", "anchor", "fire"],
 )
 def test_d04_a_naive_datetime_is_refused(call: Callable[[], object]) -> None:
     with pytest.raises(InvalidArgument, match="aware datetime"):
@@ -99,7 +110,7 @@ async def test_d04_clocks_of_other_zones_mean_the_same_instant(connection: Sessi
 @pytest.mark.parametrize("fires", [(), (FIRE, T), (T, T), (FIRE.replace(microsecond=1),)], ids=str)
 def test_p30_frozen_fires_are_ascending_whole_seconds(fires: tuple[datetime, ...]) -> None:
     with pytest.raises(InvalidArgument):
-        FrozenFires(name="s", expected_last_enqueued_at=None, fires=fires)
+        FrozenFires(read=READ, fires=fires)
 
 
 async def test_errors_carry_the_drivers_cause(dsn: str, connection: Session) -> None:

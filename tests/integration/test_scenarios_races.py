@@ -26,6 +26,7 @@ from tests.integration.support import (
     enqueue_next,
     every,
     fires_of,
+    freeze,
     last_of,
     schedule,
     wait_until,
@@ -86,7 +87,7 @@ async def test_d02_fires_only_move_forward(connection: Session, fire: datetime) 
 
 async def test_d02_every_fire_of_a_catch_up_pass_moves_forward(connection: Session) -> None:
     await write_row(connection, last_enqueued_at=T, anchored_at=at("2026-01-01 00:00"))
-    frozen = FrozenFires(name="s", expected_last_enqueued_at=T, fires=(T, FIRE))
+    frozen = await freeze(connection, T, FIRE, expected=T)
     won = await actions.atomic_enqueue(connection, SCHEMA, [frozen], actor="t", clock=NOW)
     assert ({}, T) == (won, await last_of(connection)), "D02, P11: the oldest of them counts"
 
@@ -135,7 +136,7 @@ async def test_p16_p19_a_fire_due_at_this_very_instant_is_due(connection: Sessio
 
 async def test_p19_the_newest_fire_of_a_pass_must_be_due(connection: Session) -> None:
     await write_row(connection, last_enqueued_at=T)
-    frozen = FrozenFires(name="s", expected_last_enqueued_at=T, fires=(FIRE, NOW + timedelta(seconds=1)))
+    frozen = await freeze(connection, FIRE, NOW + timedelta(seconds=1), expected=T)
     assert {} == await actions.atomic_enqueue(connection, SCHEMA, [frozen], actor="t", clock=NOW), "P19"
 
 
@@ -245,9 +246,8 @@ async def test_opposite_batches_do_not_deadlock(dsn: str, connection: Session) -
 
     async def lead(session: Session, order: list[str]) -> None:
         for fire in minutes:
-            rows = await session.fetch("SELECT name, last_enqueued_at FROM awa.cron_jobs")
-            last = {row["name"]: row["last_enqueued_at"] for row in rows}
-            batch = [FrozenFires(name=n, expected_last_enqueued_at=last[n], fires=(fire,)) for n in order]
+            read = {each.name: each for each in (await actions.read_cron_state(session, SCHEMA)).schedules}
+            batch = [FrozenFires(read=read[name], fires=(fire,)) for name in order]
             await actions.atomic_enqueue(session, SCHEMA, batch, actor="t", clock=fire)
 
     async with a_session(dsn) as one, a_session(dsn) as other:

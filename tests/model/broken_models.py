@@ -7,7 +7,7 @@ Each shows that the checks of ``spec_properties.py`` can fail.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from tests.model.spec_model import Model, marked, with_jobs
 from tests.model.spec_state import Fires, Frozen, Row, State, Table
@@ -26,12 +26,25 @@ class NoCAS(Model):
         return True
 
 
-class RecreateABA(Model):
+class NoDefinedGuard(Model):
+    def defined_as_read(self, row: Row, frozen: Frozen) -> bool:
+        return True
+
+
+class NoDefinedGuardCatchUp(NoDefinedGuard):
+    pass
+
+
+class NoAnchorGuard(Model):
     def after_anchor(self, row: Row, frozen: Frozen) -> bool:
         return True
 
 
-class NoAnchor(RecreateABA):
+class RecreateABA(NoDefinedGuard, NoAnchorGuard):
+    pass
+
+
+class NoAnchor(NoAnchorGuard):
     def due(self, row: Row, t: int) -> Fires:
         return super().due(replace(row, anchor=0), t)
 
@@ -73,7 +86,7 @@ class SplitMarkInsert(Model):
         if read is None or not won:
             return None
         first = not self.in_flight(state, i)
-        half = {s: HalfDone(f.expected, f.fires) if f and s in won else None for s, f in read.items()}
+        half = {s: HalfDone(**asdict(f)) if f and s in won else None for s, f in read.items()}
         then = replace(state, snapshot=state.snapshot.but(i, Table(half) if first else None))
         for s, fires in won.items():
             row, frozen = then.rows[s], read[s]

@@ -247,8 +247,10 @@ class Cluster:
             return None
         frozen: dict[str, Frozen | None] = dict.fromkeys(self._policies)
         for each in snapshot:
-            expected = each.expected_last_enqueued_at
+            expected = each.read.last_enqueued_at
             frozen[each.name] = Frozen(
+                definition=self._definition_of[each.read.cron_expr],
+                anchor=_minute(each.read.anchored_at),
                 expected=None if expected is None else _minute(expected),
                 fires=tuple(_minute(fire) for fire in each.fires),
             )

@@ -27,6 +27,11 @@ def with_jobs(count: Table[int, int], fires: Fires) -> Table[int, int]:
     return Table({**count, **{fire: count.get(fire, 0) + 1 for fire in fires}})
 
 
+def frozen_of(row: Row, fires: Fires) -> Frozen:
+    """Freeze fires together with the row as it is."""
+    return Frozen(row.definition, row.anchor, row.last, fires)
+
+
 def marked(row: Row, fires: Fires) -> Row:
     """Move ``last`` to the newest of ``fires``, if there are any."""
     return replace(row, last=fires[-1]) if fires else row
@@ -96,6 +101,10 @@ class Model:
         """LastAsRead."""
         return row.last == frozen.expected
 
+    def defined_as_read(self, row: Row, frozen: Frozen) -> bool:
+        """DefinedAsRead."""
+        return row.definition == frozen.definition and row.anchor == frozen.anchor
+
     def unpaused(self, row: Row) -> bool:
         """Unpaused."""
         return not row.paused
@@ -116,6 +125,7 @@ class Model:
         """Tell whether the row lets the frozen fires become jobs."""
         return (
             self.last_as_read(row, frozen)
+            and self.defined_as_read(row, frozen)
             and self.unpaused(row)
             and self.advances(row, frozen)
             and self.after_anchor(row, frozen)
@@ -195,9 +205,9 @@ class Model:
             instants = range(self.max_time + 1)
             lengths = range(1, self.pass_limit + 1)
             some = itertools.chain.from_iterable(itertools.combinations(instants, n) for n in lengths)
-            return [None, *(Frozen(row.last, fires) for fires in some)]
+            return [None, *(frozen_of(row, fires) for fires in some)]
         fires = self.chosen(s, row, state.now)
-        return [Frozen(row.last, fires) if fires else None]
+        return [frozen_of(row, fires) if fires else None]
 
     def readings(self, state: State) -> Iterator[Table[str, Frozen | None]]:
         """Yield what a read may freeze; exactly one thing, or nothing, if the evaluator is sound."""

@@ -32,14 +32,12 @@ class StepProperty:
 
     Attributes:
         sound_evaluator: Holds only where the evaluator returns nothing but chosen fires.
-        steady_clock: Holds only where the clock does not slip.
     """
 
     name: str
     promise: str
     check: StepCheck
     sound_evaluator: bool = False
-    steady_clock: bool = False
 
 
 def new_fires(before: State, then: State, s: str) -> list[int]:
@@ -285,11 +283,11 @@ STEP_PROPERTIES = (
     StepProperty("PausedBlocksEnqueue", "P13", paused_blocks_enqueue),
     StepProperty("PauseTouchesOnlyPause", "P15", pause_touches_only_pause),
     StepProperty("CoalesceOnlyLatest", "P16", coalesce_only_latest, sound_evaluator=True),
-    StepProperty("CatchUpContiguous", "P17", catch_up_contiguous, sound_evaluator=True, steady_clock=True),
+    StepProperty("CatchUpContiguous", "P17", catch_up_contiguous, sound_evaluator=True),
     StepProperty("PassBounded", "P17", pass_bounded),
     StepProperty("NoEarlyFire", "P19", no_early_fire),
     StepProperty("NoRetroactiveFire", "P20", no_retroactive_fire),
-    StepProperty("FiresFitDefinition", "P20", fires_fit_definition, sound_evaluator=True, steady_clock=True),
+    StepProperty("FiresFitDefinition", "P20", fires_fit_definition, sound_evaluator=True),
     StepProperty("EditSettles", "P20b", edit_settles),
     StepProperty("SyncNeverDeletes", "P02", sync_never_deletes),
     StepProperty("SyncPreservesPauseAndLast", "P03", sync_preserves_pause_and_last),
@@ -301,9 +299,7 @@ STEP_PROPERTIES = (
 
 def applies(model: Model, step_property: StepProperty) -> bool:
     """Tell whether the property is promised in this model."""
-    sound = not (step_property.sound_evaluator and model.faulty_evaluator)
-    steady = not (step_property.steady_clock and model.clock_may_slip)
-    return sound and steady
+    return not (step_property.sound_evaluator and model.faulty_evaluator)
 
 
 def invariants(model: Model, state: State, only: str | None = None) -> None:

@@ -59,8 +59,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """What a pass froze for one schedule: ``last`` as it was read, and the fires, oldest first."""
+    """What a pass froze for one schedule: definition, anchor and ``last`` as read; fires, oldest first."""
 
+    definition: str
+    anchor: int
     expected: int | None
     fires: Fires
 

@@ -149,6 +149,9 @@ class Setting:
 
 
 SETTINGS = {
+    "NoDefinedGuard": Setting(clock_may_slip=True),
+    "NoDefinedGuardCatchUp": Setting(("poll",), clock_may_slip=True),
+    "NoAnchorGuard": Setting(pass_limit=1, faulty_evaluator=True),
     "NoMonotoneGuard": Setting(pass_limit=1, faulty_evaluator=True),
     "NoDueGuard": Setting(clock_may_slip=True),
     "CatchUpSkips": Setting(("poll",), pass_limit=1),

@@ -114,8 +114,7 @@ def to_snapshot(value: dict[str, Any] | None) -> Table[str, Frozen | None] | Non
     """Turn what an instance has read into its table."""
     if value is None:
         return None
-    frozen = {s: None if f is None else Frozen(f["expected"], f["fires"]) for s, f in value.items()}
-    return Table(frozen)
+    return Table((s, f and Frozen(f["def"], f["anchor"], f["expected"], f["fires"])) for s, f in value.items())
 
 
 def read_value(tokens: Iterator[str]) -> Any:

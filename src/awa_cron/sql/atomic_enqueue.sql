@@ -1,17 +1,18 @@
 -- AtomicEnqueue(i): mark every schedule of a pass and insert its jobs in one statement: both happen or neither.
 -- A name that comes back has its jobs. A name that does not has lost a race (CASFail): another leader was first, an
 -- operator paused, edited or removed it, or somebody holds its row just now; nothing of it was touched.
--- $1 names, $2 last_enqueued_at of each as read, $3 and $4 the frozen fires as (name, fire), $5 actor,
--- $6 clock, or NULL for the database's own
+-- $1 names and $2 to $6 of each, as read, last_enqueued_at, cron_expr, timezone, missed_fire_policy, anchored_at;
+-- $7 and $8 the frozen fires as (name, fire), $9 actor, $10 clock, or NULL for the database's own
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($6::timestamptz, statement_timestamp()) AS now
+    SELECT coalesce($10::timestamptz, statement_timestamp()) AS now
 ), frozen AS MATERIALIZED (
     SELECT f.name, min(f.fire) AS first_fire, max(f.fire) AS last_fire, array_agg(f.fire ORDER BY f.fire) AS fires
-    FROM unnest($3::text[], $4::timestamptz[]) AS f (name, fire)
+    FROM unnest($7::text[], $8::timestamptz[]) AS f (name, fire)
     GROUP BY f.name
 ), batch AS MATERIALIZED (
-    SELECT f.name, b.expected, f.first_fire, f.last_fire, f.fires
-    FROM unnest($1::text[], $2::timestamptz[]) AS b (name, expected)
+    SELECT b.*, f.first_fire, f.last_fire, f.fires
+    FROM unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::timestamptz[])
+        AS b (name, expected, cron_expr, timezone, policy, anchor)
     JOIN frozen AS f USING (name)
 ), locked AS MATERIALIZED (
     -- Every statement locks rows in the order of their names, so none waits in a circle; a row that is held is
@@ -27,6 +28,8 @@ WITH clock AS MATERIALIZED (
     FROM batch AS b JOIN locked USING (name), clock
     WHERE c.name = b.name
       AND c.last_enqueued_at IS NOT DISTINCT FROM b.expected                 -- LastAsRead
+      AND (c.cron_expr, c.timezone, c.missed_fire_policy, c.anchored_at)
+          = (b.cron_expr, b.timezone, b.policy, b.anchor)                    -- DefinedAsRead
       AND c.paused_at IS NULL                                                -- Unpaused
       AND (c.last_enqueued_at IS NULL OR b.first_fire > c.last_enqueued_at)  -- Advances
       AND b.first_fire > c.anchored_at                                       -- AfterAnchor
@@ -51,7 +54,7 @@ WITH clock AS MATERIALIZED (
 )
 INSERT INTO awa.cron_events (clock, action, name, actor, fires, job_ids, last_enqueued_at, details)
 SELECT
-    clock.now, 'atomic_enqueue', m.name, $5::text, m.fires, made.job_ids, m.last_enqueued_at,
+    clock.now, 'atomic_enqueue', m.name, $9::text, m.fires, made.job_ids, m.last_enqueued_at,
     jsonb_build_object('expected', m.expected)
 FROM mark AS m JOIN made USING (name), clock
 ORDER BY m.name
