@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import asyncpg
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from awa_cron import migrate
 from awa_cron.sql import Schema
@@ -17,6 +17,10 @@ from tests import postgres
 settings.register_profile("dev", deadline=None, max_examples=50)
 settings.register_profile("ci", deadline=None, max_examples=100, derandomize=True, print_blob=True)
 settings.register_profile("soak", deadline=None, max_examples=100_000, suppress_health_check=[HealthCheck.too_slow])
+# scripts/mutants wants to know that a test fails, not the smallest reason.
+settings.register_profile(
+    "mutants", deadline=None, max_examples=40, derandomize=True, phases=[Phase.explicit, Phase.generate]
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 _TEMPLATE = f"awa_cron_template_{os.getpid()}"
