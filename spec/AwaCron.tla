@@ -574,4 +574,12 @@ CatchUpFiresEventuallyEnqueued ==
     \A s \in Schedules : Policy[s] = "catch_up" =>
         \A f \in Instants : f \in Missed(s) ~> jobs[s][f] > 0
 
+----------------------------------------------------------------------------
+(* Refinement.  Seen from outside, all of the above is one page.  Jobs are *)
+(* mapped as numbers, not as a set, so that a second one would show.       *)
+
+Outside == INSTANCE ExactlyOnce WITH byHand <- triggered
+
+RefinesExactlyOnce == Outside!Spec
+
 =============================================================================

@@ -19,6 +19,8 @@ TIMEOUT_S = 900
 COMPLETED = "Model checking completed. No error has been found."
 TEMPORAL_CHECKED = "Finished checking temporal properties"
 TEMPORAL_VIOLATED = re.compile(r"Temporal propert(?:y|ies) .*violated")
+# A property of another module, which TLC tells by its place.
+REFINEMENT_VIOLATED = re.compile(r"Action property line .* is violated")
 
 # TLC unpacks its standard modules into the temporary directory, where two runs at once delete each other's:
 # the temporary directory is the run's own.
@@ -88,12 +90,12 @@ def check(runner: Runner, expectation: Expectation, *, coverage: bool = False) -
 
 
 def named_violation(output: str, properties: list[str]) -> str | None:
-    """Return what TLC says was violated; it does not name temporal properties, so a cfg has only one."""
+    """Return what TLC says was violated; it does not name temporal ones and refinements: then a cfg has only one."""
     named = re.search(r"(?:Invariant|Action property) (\w+) is violated", output)
     if named:
         return named[1]
-    if TEMPORAL_VIOLATED.search(output):
-        return properties[0] if len(properties) == 1 else "one of several temporal properties"
+    if TEMPORAL_VIOLATED.search(output) or REFINEMENT_VIOLATED.search(output):
+        return properties[0] if len(properties) == 1 else "one of several properties"
     return None
 
 
