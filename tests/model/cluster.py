@@ -195,10 +195,14 @@ class Cluster:
         await actions.trigger(self.operator, self._schema, s, by="operator", clock=instant(now))
 
     async def sync(self, now: int, s: str, d: str) -> None:
+        await self.deploy(now, {s: d})
+
+    async def deploy(self, now: int, registered: Mapping[str, str]) -> None:
+        """Sync everything that a deployment registers, in one call."""
         result = await actions.sync(
             self.operator,
             self._schema,
-            [self._registered(s, d, self._expressions)],
+            [self._registered(s, d, self._expressions) for s, d in registered.items()],
             actor="deployment",
             pass_limit=self._pass_limit,
             clock=instant(now),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from awa_cron.sql import Schema
 from tests.model.cluster import Cluster
+from tests.model.coverage import Edge, seen
 from tests.model.spec_model import Model
 from tests.model.spec_properties import invariants, step_checks
 from tests.model.spec_state import State
@@ -26,11 +27,21 @@ EXPRESSIONS = {"each": "* * * * *", "even": "*/2 * * * *", "odd": "1-59/2 * * * 
 
 PROTOCOL = Model(
     instances=("a", "b", "c"),
-    schedules=("digest", "ledger"),
+    schedules=("digest", "ledger", "report"),
     definitions={"each": lambda _: True, "even": lambda t: t % 2 == 0, "odd": lambda t: t % 2 == 1},
-    policies={"digest": "coalesce", "ledger": "catch_up"},
+    policies={"digest": "coalesce", "ledger": "catch_up", "report": "coalesce"},
     pass_limit=2,
+    clock_may_slip=True,
 )
+
+DEPLOYMENTS = {
+    "web": {"digest": "each", "ledger": "odd"},
+    "web, next release": {"digest": "odd", "report": "even"},
+    "billing": {"ledger": "each", "report": "each"},
+}
+"""What each deployment registers: a part of the schedules, one shared with another that wants it otherwise."""
+
+ModelStep = tuple[str, tuple[object, ...]]
 
 SYSTEM = ("acquire_leader", "ping_leader", "read_cron_state", "atomic_enqueue", "cas_fail")
 
@@ -38,7 +49,10 @@ PATIENCE = 3
 """How many steps of the environment may follow each other before the system or the clock has to move."""
 
 STEPS: Counter[str] = Counter()
-"""Steps taken on Postgres in this run of the tests, by action."""
+"""Calls made on Postgres in this run of the tests, by action."""
+
+EDGES: set[Edge] = set()
+"""Edges of the spec that the machine has taken on Postgres in this run of the tests."""
 
 
 def rule_of(action: str) -> Any:
@@ -98,6 +112,14 @@ class ProtocolMachine(RuleBasedStateMachine):
     def open(self) -> None:
         """Get ready for the first step."""
 
+    @precondition(lambda self: self.patience > 0)
+    @rule(deployment=st.sampled_from(sorted(DEPLOYMENTS)))
+    def deploy(self, deployment: str) -> None:
+        """A deployment syncs all that it registers: a Sync for each schedule that differs, in one call."""
+        registered = DEPLOYMENTS[deployment]
+        steps = [(s, d) for s, d in registered.items() if (s, d) in self.enabled.get("sync", [])]
+        self.take([("sync", step) for step in steps], "deploy", registered)
+
     @rule(data=st.data(), minutes=st.sampled_from([0, 1, 1, 1, 4]), steps=st.integers(1, 9))
     def time_passes(self, data: st.DataObject, minutes: int, steps: int) -> None:
         """The clock advances and the system goes on; rules drawn evenly seldom get as far as an enqueue."""
@@ -131,20 +153,33 @@ class ProtocolMachine(RuleBasedStateMachine):
 
     def perform(self, action: str, *arguments: object, **how: object) -> None:
         """Take one step and check it; ``how`` is of no concern to the model."""
+        self.take([(action, arguments)], action, *arguments, **how)
+
+    def take(self, steps: Sequence[ModelStep], call: str, *given: object, **how: object) -> None:
+        """Take steps that one call makes together, and check each; the last leads to what the call has reached."""
+        then = self.state
+        for action, arguments in steps:
+            before = then
+            then = self.next(before, action, arguments)
+            reached = then if (action, arguments) != steps[-1] else self.reach(then, call, *given, **how)
+            invariants(self.model, reached, self.only)
+            step_checks(self.model, before, action, reached, self.only)
+            if self.only in {None, "SameAsModel"}:
+                assert then == reached, "SameAsModel: the database and the model have parted"
+        if not steps:
+            assert then == self.reach(then, call, *given, **how), f"{call}{given} had nothing to do"
+        self.state = then
+        self._look()
+
+    def next(self, before: State, action: str, arguments: tuple[object, ...]) -> State:
+        """Return what one step of the model leads to, and take note of it."""
         if currently_in_test_context():
             event(action)
         if action not in SYSTEM:
             self.patience -= 1
-        before = self.state
         then: State | None = getattr(self.model, action)(before, *arguments)
         assert then is not None, f"{action}{arguments} is not enabled"
-        reached = self.reach(then, action, *arguments, **how)
-        invariants(self.model, reached, self.only)
-        step_checks(self.model, before, action, reached, self.only)
-        if self.only in {None, "SameAsModel"}:
-            assert then == reached, "SameAsModel: the database and the model have parted"
-        self.state = then
-        self._look()
+        return then
 
     def reach(self, then: State, action: str, *arguments: object, **how: object) -> State:  # noqa: ARG002
         """Perform the action, and return the state it really led to."""
@@ -164,6 +199,10 @@ class PostgresMachine(ProtocolMachine):
 
     runner: ClassVar[asyncio.Runner]
     cluster: ClassVar[Cluster]
+
+    def next(self, before: State, action: str, arguments: tuple[object, ...]) -> State:
+        EDGES.update(seen(self.model, before, action, arguments))
+        return super().next(before, action, arguments)
 
     def open(self) -> None:
         self.runner.run(self.cluster.reset())
