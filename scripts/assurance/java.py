@@ -7,7 +7,7 @@ import os
 import platform
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assurance import ROOT, SPEC, CannotRunError
@@ -21,12 +21,27 @@ class Runner:
 
     command: list[str]
     origin: str
+    sees_our_files: bool = True
 
     def arguments(self, work: Path, jvm_flags: list[str]) -> list[str]:
         """Return the command line for a run in ``work``, up to TLC's own arguments."""
         filled = [part.replace("{work}", str(work)) for part in self.command]
         at = filled.index("{jvm}")
         return filled[:at] + jvm_flags + filled[at + 1 :]
+
+    def recording(self, archive: Path) -> Runner:
+        """Return a runner whose run leaves an archive of the classes that it has loaded, where Java can."""
+        # An older Java knows no such option.
+        flags = ["-XX:+IgnoreUnrecognizedVMOptions", f"-XX:ArchiveClassesAtExit={archive}"]
+        return self._with(flags) if self.sees_our_files else self
+
+    def sharing(self, archive: Path) -> Runner:
+        """Return a runner that takes its classes from the archive, if there is one: it starts a quarter faster."""
+        return self._with([f"-XX:SharedArchiveFile={archive}"]) if archive.is_file() else self
+
+    def _with(self, flags: list[str]) -> Runner:
+        at = self.command.index("{jvm}")
+        return replace(self, command=self.command[:at] + flags + self.command[at:])
 
 
 def package_directories(package: str) -> list[Path]:
@@ -99,4 +114,8 @@ def docker_runner() -> Runner:
         raise CannotRunError("docker build failed; see above.")
     user = [] if os.name == "nt" else ["--user", f"{os.getuid()}:{os.getgid()}"]
     run = ["docker", "run", "--rm", *user, "--volume", "{work}:/model", "--workdir", "/model", "--entrypoint"]
-    return Runner([*run, "java", IMAGE, "{jvm}", "-cp", "/opt/tla2tools.jar", "tlc2.TLC"], "docker image")
+    return Runner(
+        [*run, "java", IMAGE, "{jvm}", "-cp", "/opt/tla2tools.jar", "tlc2.TLC"],
+        "docker image",
+        sees_our_files=False,
+    )
