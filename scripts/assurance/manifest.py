@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from assurance import SPEC, CannotRunError
 
@@ -70,7 +71,7 @@ def read_manifest() -> list[Expectation]:
     Raises:
         CannotRunError: If they don't.
     """
-    expectations = [Expectation(**entry) for entry in json.loads(MANIFEST.read_text(encoding="utf-8"))]
+    expectations = [expectation_of(entry) for entry in json.loads(MANIFEST.read_text(encoding="utf-8"))]
     names = [expectation.name for expectation in expectations]
     files = {path.stem for path in CFGS.glob("*.cfg")}
     if set(names) != files:
@@ -80,6 +81,14 @@ def read_manifest() -> list[Expectation]:
     for contradiction in contradictions(expectations):
         raise CannotRunError(contradiction)
     return expectations
+
+
+def expectation_of(entry: dict[str, Any]) -> Expectation:
+    """Read one line of the manifest."""
+    wanted = {field.name for field in fields(Expectation)}
+    if entry.keys() != wanted:
+        raise CannotRunError(f"spec/manifest.json: {sorted(entry.keys() ^ wanted)} missing or unknown in {entry}")
+    return Expectation(**entry)
 
 
 def contradictions(expectations: Iterable[Expectation]) -> Iterator[str]:

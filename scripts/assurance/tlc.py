@@ -90,7 +90,7 @@ def check(runner: Runner, expectation: Expectation, *, coverage: bool = False) -
 
 
 def named_violation(output: str, properties: list[str]) -> str | None:
-    """Return what TLC says was violated; it does not name temporal ones and refinements: then a cfg has only one."""
+    """Return what TLC says was violated; temporal properties and refinements have no name there: one in a cfg."""
     named = re.search(r"(?:Invariant|Action property) (\w+) is violated", output)
     if named:
         return named[1]
