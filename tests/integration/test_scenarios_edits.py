@@ -143,7 +143,8 @@ async def test_c04e_what_the_limit_leaves_over_is_said(dsn: str, connection: Ses
         "last": "2026-01-01T06:00:00+00:00",
     }
     assert expected == event["details"]["dropped"], "C04e, P20b: how many, from when to when"
-    assert settled[-1] == event["last_enqueued_at"]
+    assert (settled, settled[-1]) == (event["fires"], event["last_enqueued_at"])
+    assert [1, 2] == event["job_ids"], "P35: each id stands where its fire stands"
 
 
 @pytest.mark.parametrize("policy", ["coalesce", "catch_up"])

@@ -129,6 +129,29 @@ async def test_each_guard_holds_the_write_back(
     assert (False, last, []) == (won, await last_of(connection), await fires_of(connection)), why
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"cron_expr": "0 11 * * *"},
+        {"timezone": "Etc/GMT"},
+        {"missed_fire_policy": "catch_up"},
+        {"anchored_at": T - timedelta(hours=1)},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+@pytest.mark.parametrize("last", [T, None], ids=["last", "null"])
+async def test_p20_the_definition_must_still_be_as_read(
+    connection: Session, change: dict[str, Any], last: datetime | None
+) -> None:
+    await write_row(connection, last_enqueued_at=last, anchored_at=T)
+    read = await freeze(connection, FIRE, expected=last)
+    ((column, value),) = change.items()
+    await connection.execute(f"UPDATE awa.cron_jobs SET {column} = $1", value)
+    stale = await actions.atomic_enqueue(connection, SCHEMA, [read], actor="t", clock=NOW)
+    assert ({}, last) == (stale, await last_of(connection)), "P20: the fire still fits, but nobody has asked"
+    assert await enqueue_next(connection, expected=last), "the next pass reads the new definition"
+
+
 async def test_p16_p19_a_fire_due_at_this_very_instant_is_due(connection: Session) -> None:
     await write_row(connection, last_enqueued_at=T)
     assert await enqueue_next(connection, FIRE, now=FIRE), "P08, P19: due means at or before the clock"
@@ -268,9 +291,13 @@ async def test_an_event_is_written_with_its_action_or_not_at_all(dsn: str, conne
         await session.execute("ROLLBACK")
     assert await enqueue_next(connection)
     assert not await enqueue_next(connection)
-    rows = await connection.fetch("SELECT action, fires, job_ids, last_enqueued_at FROM awa.cron_events")
+    rows = await connection.fetch(
+        "SELECT action, fires, job_ids, last_enqueued_at, (details ->> 'expected')::timestamptz"
+        " FROM awa.cron_events"
+    )
     jobs = [row["id"] for row in await connection.fetch("SELECT id FROM awa.jobs")]
-    assert [("atomic_enqueue", [FIRE], jobs, FIRE)] == [tuple(row) for row in rows], "P35: one event, of the winner"
+    expected = ("atomic_enqueue", [FIRE], jobs, FIRE, T)
+    assert [expected] == [tuple(row) for row in rows], "P35: one event, of the winner, with what it had read"
 
 
 @pytest.mark.parametrize("level", LEVELS)

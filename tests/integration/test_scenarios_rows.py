@@ -282,3 +282,4 @@ async def test_e06_ids_of_a_pass_belong_to_their_names(connection: Session) -> N
         )
         instants = every("2026-01-01 11:00", "2026-01-01 12:00", "2026-01-01 13:00")
         assert [(name, instant) for instant in instants] == [tuple(job) for job in jobs], "P17: oldest first"
+        assert sorted(ids) == list(ids), "P35: each id stands where its fire stands"
