@@ -12,6 +12,7 @@ from awa_cron.sql import Schema
 from tests.integration.support import (
     Session,
     a_node,
+    a_session,
     at,
     events_of,
     every,
@@ -114,6 +115,17 @@ async def test_c04e_another_zone_settles_first_too(dsn: str, connection: Session
         later = await node.evaluate(at("2026-01-01 18:00"))
     assert {"s": every("2026-01-01 18:00")} == later
     assert every("2026-01-01 03:00", "2026-01-01 18:00") == await fires_of(connection), "C04e, P20b"
+
+
+async def test_p28_settled_jobs_carry_their_labels_whatever_the_session_shows(
+    dsn: str, connection: Session
+) -> None:
+    await write_row(connection, last_enqueued_at=at("2026-01-01 00:00"))
+    async with a_session(dsn) as session:
+        await session.execute("SET timezone = 'Asia/Kathmandu'")
+        await sync(session, at("2026-01-01 01:05"), schedule(cron_expr="30 * * * *"))
+    label = await connection.fetchval("SELECT metadata ->> 'cron_fire_time' FROM awa.jobs")
+    assert "2026-01-01T01:00:00Z" == label, "P28: ISO 8601 in UTC, independent of the session's zone"
 
 
 async def test_c04e_a_long_coalesced_outage_settles_with_one_job(dsn: str, connection: Session) -> None:

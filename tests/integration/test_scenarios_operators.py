@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from awa_cron.sql import Schema
 from tests.integration.support import (
     Session,
     a_node,
+    a_session,
     at,
     events_of,
     every,
@@ -102,6 +104,14 @@ async def test_e03b_a_trigger_works_while_paused(connection: Session) -> None:
     assert job is not None, "E03b, P21: an explicit action is always allowed"
     assert before == await row_of(connection), "E03b: still paused, and nothing else changed"
     assert 1 == await connection.fetchval("SELECT count(*) FROM awa.jobs")
+
+
+async def test_e03_a_trigger_does_not_wait_for_a_held_row(dsn: str, connection: Session) -> None:
+    await write_row(connection)
+    async with a_session(dsn) as holder:
+        await holder.execute("BEGIN; SELECT 1 FROM awa.cron_jobs FOR UPDATE")
+        async with asyncio.timeout(5):
+            assert await actions.trigger(connection, SCHEMA, "s"), "P21: an enqueue or edit does not hold it up"
 
 
 @pytest.mark.parametrize("last", [None, at("2026-01-01 14:00")], ids=["null", "last"])
@@ -233,3 +243,6 @@ async def test_a_last_that_nobody_reads_is_not_needed(connection: Session) -> No
     assert ["a_"] == [row["name"] for row in paused]
     assert await last_of(connection, "ab") is None
     assert [] == await fires_of(connection, "a_")
+    assert await actions.remove(connection, SCHEMA, "a%")
+    left = await connection.fetch("SELECT name FROM awa.cron_jobs")
+    assert {"a_", "ab", "A%"} == {row["name"] for row in left}

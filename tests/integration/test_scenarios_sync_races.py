@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Any
 
 import asyncpg
@@ -19,6 +20,7 @@ from tests.integration.support import (
     at,
     deadlocks,
     enqueue,
+    events_of,
     every,
     fires_of,
     row_of,
@@ -144,6 +146,55 @@ async def test_e04b_an_insert_waits_for_a_removal_that_is_under_way(
         await remover.execute("COMMIT")
         await inserting
     assert at("2026-01-01 11:00") == (await row_of(connection))["anchored_at"], "E04b, P12: it knows the removal"
+
+
+async def test_an_edit_is_anchored_at_its_read(dsn: str, connection: Session) -> None:
+    await write_row(connection)
+    between: list[datetime] = []
+
+    async def meanwhile() -> None:
+        between.append(await connection.fetchval("SELECT clock_timestamp()"))
+
+    async with a_session(dsn, connection_class=Interposed) as session:
+        assert isinstance(session, Interposed)
+        session.after_read = meanwhile
+        await sync(session, None, schedule(cron_expr="30 * * * *"))
+    row = await row_of(connection)
+    assert row["anchored_at"] <= between[0] < row["updated_at"], (
+        "P20b: nothing due between the two is lost"
+    )
+    (event,) = await events_of(connection, action="sync")
+    assert row["anchored_at"] == event["clock"], "P35: an edit is told with the clock by which it settled"
+
+
+async def test_an_insert_that_waited_is_anchored_when_it_is_written(dsn: str, connection: Session) -> None:
+    await connection.execute("SELECT pg_advisory_lock($1)", SCHEMA.sync_lock_key)
+    async with a_session(dsn) as session:
+        waiting = asyncio.create_task(sync(session, None, schedule()))
+        await wait_until(lambda: waiting_sessions(connection), "the insert waits for the lock")
+        released = await connection.fetchval("SELECT clock_timestamp()")
+        await connection.execute("SELECT pg_advisory_unlock($1)", SCHEMA.sync_lock_key)
+        await waiting
+    assert released < (await row_of(connection))["anchored_at"], "P20: not at the time when it began to wait"
+
+
+async def test_e04b_a_removal_waits_for_a_sync_that_is_under_way(dsn: str, connection: Session) -> None:
+    await write_row(connection)
+    await connection.execute("SELECT pg_advisory_lock($1)", SCHEMA.sync_lock_key)
+    async with a_session(dsn) as session:
+        removing = asyncio.create_task(actions.remove(session, SCHEMA, "s"))
+        await wait_until(lambda: waiting_sessions(connection) if not removing.done() else True, "it waits or ends")
+        assert not removing.done(), "E04b, P12: a sync that has looked for removals misses none"
+        await connection.execute("SELECT pg_advisory_unlock($1)", SCHEMA.sync_lock_key)
+        assert await removing
+
+
+async def test_a_sync_that_freezes_is_ended_and_leaves_no_timeout_behind(connection: Session) -> None:
+    async with connection.transaction():
+        await connection.execute(SCHEMA.statement("queries/hold_sync_lock"), SCHEMA.sync_lock_key)
+        during = await connection.fetchval("SHOW idle_in_transaction_session_timeout")
+    after = await connection.fetchval("SHOW idle_in_transaction_session_timeout")
+    assert ("10s", "0") == (during, after), "P36: one frozen process does not keep the others from syncing"
 
 
 @pytest.mark.parametrize(
