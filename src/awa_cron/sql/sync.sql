@@ -39,7 +39,7 @@ WITH clock AS MATERIALIZED (
         updated_at = clock.now
     FROM before AS b JOIN defined AS d USING (name), clock
     WHERE c.name = b.name
-    RETURNING c.name, c.last_enqueued_at
+    RETURNING c.name, c.last_enqueued_at, c.anchored_at
 ), inserted AS (
     INSERT INTO awa.cron_jobs (
         name, cron_expr, timezone, kind, queue, args, priority, max_attempts, tags, metadata, missed_fire_policy,
@@ -57,7 +57,7 @@ WITH clock AS MATERIALIZED (
     WHERE d.row_version IS NULL  -- Absent
     ORDER BY d.name
     ON CONFLICT (name) DO NOTHING
-    RETURNING name
+    RETURNING name, anchored_at
 ), settled AS (
     INSERT INTO awa.jobs (kind, queue, args, priority, max_attempts, tags, metadata, run_at, created_at)
     SELECT
@@ -80,17 +80,19 @@ WITH clock AS MATERIALIZED (
         CASE WHEN b.redefined THEN 'redefined' ELSE 'updated' END AS change,
         b.fires,
         u.last_enqueued_at,
+        u.anchored_at,
         jsonb_build_object('from', jsonb_build_object('cron_expr', b.cron_expr, 'timezone', b.timezone)) AS before
     FROM updated AS u JOIN before AS b USING (name)
     UNION ALL
-    SELECT i.name, 'inserted', '{}', NULL, '{}' FROM inserted AS i
+    SELECT i.name, 'inserted', '{}', NULL, i.anchored_at, '{}' FROM inserted AS i
 )
 INSERT INTO awa.cron_events (clock, action, name, actor, fires, job_ids, last_enqueued_at, details)
 SELECT
     CASE WHEN o.change = 'redefined' THEN $2::timestamptz ELSE clock.now END,
     'sync', o.name, $3::text, o.fires, coalesce(made.job_ids, '{}'), o.last_enqueued_at,
     o.before || jsonb_strip_nulls(jsonb_build_object(
-        'change', o.change, 'cron_expr', d.cron_expr, 'timezone', d.timezone, 'dropped', d.dropped
+        'change', o.change, 'cron_expr', d.cron_expr, 'timezone', d.timezone,
+        'missed_fire_policy', d.missed_fire_policy, 'anchored_at', o.anchored_at, 'dropped', d.dropped
     ))
 FROM outcome AS o JOIN defined AS d USING (name) LEFT JOIN made USING (name), clock
 ORDER BY o.name
