@@ -160,9 +160,7 @@ async def test_an_edit_is_anchored_at_its_read(dsn: str, connection: Session) ->
         session.after_read = meanwhile
         await sync(session, None, schedule(cron_expr="30 * * * *"))
     row = await row_of(connection)
-    assert row["anchored_at"] <= between[0] < row["updated_at"], (
-        "P20b: nothing due between the two is lost"
-    )
+    assert row["anchored_at"] <= between[0] < row["updated_at"], "P20b: nothing due between the two is lost"
     (event,) = await events_of(connection, action="sync")
     assert row["anchored_at"] == event["clock"], "P35: an edit is told with the clock by which it settled"
 
