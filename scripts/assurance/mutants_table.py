@@ -66,7 +66,7 @@ def _counts(mutants: Iterable[Mutant]) -> str:
     named = ", ".join(f"{name} {count}" for name, count in suites.most_common())
     total = suites.total() + equivalent
     return (
-        f"{total} mutants: {suites.total()} that a suite has to kill ({named}), {equivalent} that none can notice."
+        f"{total} mutants: {suites.total()} that a suite has to kill ({named}), {equivalent} that none can."
     )
 
 
