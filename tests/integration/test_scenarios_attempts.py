@@ -208,6 +208,22 @@ async def test_a_handler_that_takes_too_long_is_cancelled_and_its_job_waits_agai
     assert set() == {task for task in asyncio.all_tasks() if task.get_name().startswith("awa_cron")}
 
 
+async def test_an_outcome_that_cannot_be_written_at_once_is_written_later(dsn: str, connection: Session) -> None:
+    async with a_session(dsn) as holder:
+
+        async def handler(job: Job) -> None:
+            await holder.execute("BEGIN; LOCK TABLE awa.jobs IN ACCESS EXCLUSIVE MODE")
+            asyncio.get_running_loop().call_later(0.5, release.set)
+
+        release = asyncio.Event()
+        job_id = await insert_job(connection)
+        async with a_worker(dsn, handler, Settings(statement_timeout_s=0.3, poll_interval_s=30)):
+            await release.wait()
+            await holder.execute("COMMIT")
+            row = await reaches(connection, job_id, "completed")
+    assert (1, []) == (row["attempt"], row["errors"]), "the handler's success outlives a short outage"
+
+
 async def test_an_attempt_that_outlives_its_rescue_leaves_the_next_one_alone(dsn: str, connection: Session) -> None:
     """A worker that was frozen may claim, when it wakes, the very job that was taken from it."""
     gates = {1: asyncio.Event(), 2: asyncio.Event()}

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from awa_cron import actions
+from awa_cron import actions, firing
+from awa_cron.model import ScheduleState
 from awa_cron.sql import Schema
 from tests.integration.support import (
     Session,
@@ -190,6 +191,24 @@ async def test_c04e_dropped_fires_are_counted_up_to_a_bound(dsn: str, connection
         "last": "2026-01-01T00:00:00+00:00",
     }
     assert expected == event["details"]["dropped"], "C04e: ten years of minutes are not walked through"
+
+
+@pytest.mark.parametrize(("more", "counted_all"), [(0, True), (1, False)])
+def test_c04e_as_many_as_are_counted_are_all(more: int, counted_all: bool) -> None:
+    start = at("2026-01-01 00:00")
+    state = ScheduleState(
+        name="s",
+        cron_expr="* * * * *",
+        timezone="UTC",
+        missed_fire_policy="catch_up",
+        last_enqueued_at=None,
+        anchored_at=start,
+        paused_at=start,
+    )
+    bound = firing.MAX_DROPPED_COUNTED
+    fires, dropped = firing.settle(state, start + timedelta(minutes=bound + more), 100)
+    assert dropped is not None
+    assert ((), bound, counted_all) == (fires, dropped.count, dropped.counted_all), "C04e, P20b"
 
 
 @pytest.mark.parametrize("bad", [{"cron_expr": "61 * * * *"}, {"timezone": "Mars/Phobos"}])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from datetime import datetime, timedelta
 from typing import Any
@@ -190,6 +191,16 @@ async def test_c08_a_schedule_whose_jobs_are_refused_holds_back_no_other(
     assert dict.fromkeys("abcdefg", every("2026-01-01 01:00")) == first, "C08, P36: every other one fires"
     reports = [record for record in caplog.records if getattr(record, "schedule", "") == "bad"]
     assert 1 == len(reports), "C08, D09: the refusal is said once, not in every pass"
+
+
+async def test_c08_a_job_beyond_a_limit_of_the_database_holds_back_no_other(dsn: str, connection: Session) -> None:
+    await connection.execute("CREATE INDEX ON awa.jobs ((args ->> 'to'))")
+    recipients = "".join(chr(0x4E00 + i) for i in range(20_000))  # an entry of an index takes 2.7 kB
+    await write_row(connection, "bad", last_enqueued_at=at("2026-01-01 00:00"), args=json.dumps({"to": recipients}))
+    await write_row(connection, "good", last_enqueued_at=at("2026-01-01 00:00"))
+    async with a_node(dsn, connection) as node:
+        fires = await node.evaluate(at("2026-01-01 01:00:01"))
+    assert {"good": every("2026-01-01 01:00")} == fires, "C08, P36"
 
 
 async def test_c08_a_held_row_holds_back_no_other(dsn: str, connection: Session) -> None:

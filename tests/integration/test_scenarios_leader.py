@@ -94,6 +94,19 @@ async def test_p06_a_leader_whose_backend_is_ended_notices(dsn: str, connection:
         assert leader.backend_pid is None
 
 
+async def test_p06_the_end_of_the_session_ends_the_term_before_any_ping(dsn: str, connection: Session) -> None:
+    settings = dataclasses.replace(HASTY, ping_interval_s=30)
+    async with awa_cron.Client(dsn, settings=settings) as client, running(client.run_forever()):
+        await wait_until(lambda: client.leading, "leads")
+        (event,) = await events_of(connection, None)
+        await connection.execute("SELECT pg_terminate_backend($1)", event["details"]["backend_pid"])
+
+        async def again() -> bool:
+            return len(await events_of(connection, None, "acquire_leader")) == 2
+
+        await wait_until(again, "P06: it has noticed, and leads in a new session")
+
+
 async def test_p06_a_leader_whose_lock_is_gone_steps_down_at_the_next_ping(dsn: str) -> None:
     async with a_leader(dsn) as leader, a_leader(dsn) as other:
         assert await leader.acquire()

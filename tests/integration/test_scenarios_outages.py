@@ -14,7 +14,7 @@ import pytest
 
 import awa_cron
 from awa_cron.database import Database
-from awa_cron.errors import LeadershipLost
+from awa_cron.errors import DatabaseError, LeadershipLost
 from awa_cron.scheduler import Scheduler
 from awa_cron.settings import Settings
 from awa_cron.sql import Schema
@@ -62,6 +62,21 @@ async def test_d06_a_frozen_backend_costs_the_term(dsn: str, connection: Session
         await fired(connection, stopped)
         pids = [each["details"]["backend_pid"] for each in await events_of(connection, None)]
         assert 2 == len(set(pids)), "D06: in a new session"
+
+
+async def test_d06_a_frozen_backend_costs_the_candidacy(dsn: str) -> None:
+    async with a_leader(dsn) as leader, a_leader(dsn) as candidate:
+        assert await leader.acquire()
+        assert not await candidate.acquire()
+        assert candidate._connection is not None
+        pid = candidate._connection.get_server_pid()
+        if not is_local_process(pid):
+            pytest.skip("the server's processes are not on this machine, or belong to somebody else")
+        with frozen(pid), pytest.raises(DatabaseError, match="no answer in time"):
+            async with asyncio.timeout(5):
+                await candidate.acquire()
+        await leader.step_down()
+        assert await candidate.acquire(), "D06: in a new session"
 
 
 class Wire:

@@ -11,6 +11,7 @@ import asyncpg
 import pytest
 
 from awa_cron import actions, firing, queue_actions
+from awa_cron.errors import DatabaseError
 from awa_cron.model import FrozenFires
 from awa_cron.sql import Schema
 from tests.integration.support import (
@@ -235,6 +236,32 @@ async def test_an_operator_waits_for_an_enqueue_and_then_wins(
             outcome = await acting
     assert expected == outcome, "D03: an operator's action is not an error because the leader was first"
     assert [FIRE] == await fires_of(connection)
+
+
+async def test_a_race_lost_in_the_callers_transaction_is_told_as_such(dsn: str, connection: Session) -> None:
+    await write_row(connection, last_enqueued_at=T)
+    async with a_session(dsn, level="repeatable read") as operator:
+        await operator.execute("BEGIN")
+        await operator.fetch("SELECT * FROM awa.cron_jobs")
+        assert await enqueue_next(connection)
+        with pytest.raises(DatabaseError) as caught:
+            await actions.pause(operator, SCHEMA, "s")
+    assert isinstance(caught.value.__cause__, asyncpg.SerializationError), "D03: only the caller can start again"
+
+
+async def test_an_action_that_was_ended_as_a_deadlock_is_done_after_all(dsn: str, connection: Session) -> None:
+    await write_row(connection)
+    async with a_session(dsn) as operator, a_session(dsn) as other:
+        await operator.execute("SET deadlock_timeout = '300ms'")
+        await other.execute("SET deadlock_timeout = '60s'")
+        await other.execute("BEGIN; SELECT 1 FROM awa.cron_jobs FOR UPDATE")
+        removing = asyncio.create_task(actions.remove(operator, SCHEMA, "s"))
+        await wait_until(lambda: waiting_sessions(connection), "the removal has its lock and waits for the row")
+        async with asyncio.timeout(10):
+            await other.execute("SELECT pg_advisory_xact_lock($1)", SCHEMA.sync_lock_key)
+            await other.execute("COMMIT")
+            assert await removing, "D03: an operator's action is not an error because somebody else was first"
+    assert 1 == await deadlocks(connection)
 
 
 @pytest.mark.parametrize("level", LEVELS)

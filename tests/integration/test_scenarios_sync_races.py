@@ -272,6 +272,21 @@ async def test_d10b_opposite_orders_do_not_deadlock(dsn: str, connection: Sessio
     assert [f"{rounds - 1} * * * *"] * 2 == [(await row_of(connection, name))["cron_expr"] for name in "ab"]
 
 
+async def test_a_lost_race_is_run_again_in_the_same_sync(dsn: str, connection: Session) -> None:
+    await sync(connection, at("2026-01-01 10:00"), schedule())
+    async with a_session(dsn) as holder, a_node(dsn, connection) as node:
+        await holder.execute("BEGIN; SELECT 1 FROM awa.cron_jobs FOR UPDATE")
+
+        async def soon() -> None:
+            await asyncio.sleep(0.1)
+            await holder.execute("ROLLBACK")
+
+        releasing = asyncio.create_task(soon())
+        await node.sync(at("2026-01-01 10:01"), schedule(cron_expr="30 * * * *"))
+        await releasing
+    assert "30 * * * *" == (await row_of(connection))["cron_expr"], "P04: not only at the next interval"
+
+
 async def test_sync_gives_up_after_some_lost_races_and_says_so(
     dsn: str, connection: Session, caplog: pytest.LogCaptureFixture
 ) -> None:

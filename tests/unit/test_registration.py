@@ -147,6 +147,10 @@ REFUSED_NAMES: dict[str, Any] = {
     "escape": "a\x1bb",
     "delete": "a\x7fb",
     "lone surrogate": "a\ud800",
+    "line separator": "a\u2028b",
+    "paragraph separator": "a\u2029b",
+    "right to left": "a\u202eb",
+    "isolate": "a\u2067b",
     "300 characters": "x" * 300,
     "201 characters": "x" * 201,
     "number": 5,
@@ -303,6 +307,7 @@ def test_queues_are_a_list_of_labels(queues: Any) -> None:
         ("pass_limit", 0),
         ("concurrency", True),
         ("rescue_after_s", 1),
+        ("rescue_after_s", 15),
     ],
 )
 def test_settings_that_cannot_work_are_refused(field: str, value: Any) -> None:
