@@ -184,6 +184,7 @@ async def atomic_enqueue(
                 [fire for _, fire in pairs],
                 actor,
                 checked(clock),
+                [frozen.read_at for frozen in batch],
             )
     except DatabaseError as error:
         if lost_race(error):

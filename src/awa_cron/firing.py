@@ -59,7 +59,7 @@ def freeze(
             broken.append((state, error))
             continue
         if fires:
-            frozen.append(FrozenFires(read=state, fires=fires))
+            frozen.append(FrozenFires(read=state, fires=fires, read_at=now))
     return frozen, broken
 
 

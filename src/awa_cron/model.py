@@ -102,6 +102,7 @@ class FrozenFires:
     Attributes:
         read: The row exactly as read; the conditional write compares with it.
         fires: Ascending, at least one, whole seconds.
+        read_at: The clock of the read, which the event tells; None where nobody knows it.
 
     Raises:
         InvalidArgument: It is not so, or a datetime has no zone.
@@ -109,11 +110,14 @@ class FrozenFires:
 
     read: ScheduleState
     fires: tuple[datetime, ...]
+    read_at: datetime | None = None
 
     def __post_init__(self) -> None:
         aware(self.read.anchored_at, "anchored_at")
         if self.read.last_enqueued_at is not None:
             aware(self.read.last_enqueued_at, "last_enqueued_at")
+        if self.read_at is not None:
+            aware(self.read_at, "read_at")
         instants = [aware(fire, "fire") for fire in self.fires]
         if not instants or any(fire.microsecond for fire in instants):
             raise InvalidArgument(f"fires of {self.name!r} are {self.fires!r}: at least one, of whole seconds")

@@ -2,7 +2,8 @@
 -- A name that comes back has its jobs. A name that does not has lost a race (CASFail): another leader was first, an
 -- operator paused, edited or removed it, or somebody holds its row just now; nothing of it was touched.
 -- $1 names and $2 to $6 of each, as read, last_enqueued_at, cron_expr, timezone, missed_fire_policy, anchored_at;
--- $7 and $8 the frozen fires as (name, fire), $9 actor, $10 clock, or NULL for the database's own
+-- $7 and $8 the frozen fires as (name, fire), $9 actor, $10 clock, or NULL for the database's own,
+-- $11 the clock that each was read with, for the event
 WITH clock AS MATERIALIZED (
     SELECT coalesce($10::timestamptz, statement_timestamp()) AS now
 ), frozen AS MATERIALIZED (
@@ -11,8 +12,9 @@ WITH clock AS MATERIALIZED (
     GROUP BY f.name
 ), batch AS MATERIALIZED (
     SELECT b.*, f.first_fire, f.last_fire, f.fires
-    FROM unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::timestamptz[])
-        AS b (name, expected, cron_expr, timezone, policy, anchor)
+    FROM unnest(
+        $1::text[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $11::timestamptz[]
+    ) AS b (name, expected, cron_expr, timezone, policy, anchor, read_at)
     JOIN frozen AS f USING (name)
 ), locked AS MATERIALIZED (
     -- Every statement locks rows in the order of their names, so none waits in a circle; a row that is held is
@@ -34,7 +36,7 @@ WITH clock AS MATERIALIZED (
       AND (c.last_enqueued_at IS NULL OR b.first_fire > c.last_enqueued_at)  -- Advances
       AND b.first_fire > c.anchored_at                                       -- AfterAnchor
       AND b.last_fire <= clock.now                                           -- AlreadyDue
-    RETURNING c.*, b.fires, b.expected
+    RETURNING c.*, b.fires, b.expected, b.read_at
 ), enqueued AS (
     INSERT INTO awa.jobs (kind, queue, args, priority, max_attempts, tags, metadata, run_at, created_at)
     SELECT
@@ -55,7 +57,7 @@ WITH clock AS MATERIALIZED (
 INSERT INTO awa.cron_events (clock, action, name, actor, fires, job_ids, last_enqueued_at, details)
 SELECT
     clock.now, 'atomic_enqueue', m.name, $9::text, m.fires, made.job_ids, m.last_enqueued_at,
-    jsonb_build_object('expected', m.expected)
+    jsonb_build_object('expected', m.expected) || jsonb_build_object('read_at', m.read_at)
 FROM mark AS m JOIN made USING (name), clock
 ORDER BY m.name
 RETURNING name, job_ids
