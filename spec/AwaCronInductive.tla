@@ -36,7 +36,7 @@ FiredIsPast ==
 AnchorAboveFloor ==
     \A s \in Schedules : rows[s] # None => floor[s] <= rows[s].anchor
 
-(* Not even a reader of the pass has to exist: what is marked has its job. *)
+(* What is marked has its job, and needs nobody who still has to make it.  *)
 MarkedHasJob ==
     \A s \in Schedules :
         rows[s] # None /\ rows[s].last # None => jobs[s][rows[s].last] > 0
