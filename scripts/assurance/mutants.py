@@ -68,10 +68,17 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Mutants:
-    """The whole file."""
+    """The whole file. ``slow`` names the suites that a sample leaves out."""
 
     suites: dict[str, Suite]
+    slow: tuple[str, ...]
     mutants: tuple[Mutant, ...]
+
+    def sample(self, mutants: list[Mutant], count: int) -> list[Mutant]:
+        """Return so many of the mutants, evenly spaced, always the same ones."""
+        quick = [each for each in mutants if each.suite not in self.slow]
+        size = min(count, len(quick))
+        return [quick[i * len(quick) // size] for i in range(size)]
 
     def arguments(self, mutant: Mutant) -> list[str]:
         """Return what pytest is to run against a mutant."""
@@ -91,13 +98,7 @@ def read_mutants() -> Mutants:
     problems = [*_repeated(mutants), *(problem for each in mutants for problem in _problems(each, suites))]
     if problems:
         raise CannotRunError("tests/mutants.toml: " + "; ".join(problems))
-    return Mutants(suites, tuple(mutants))
-
-
-def spread(mutants: list[Mutant], count: int) -> list[Mutant]:
-    """Return so many of the mutants, evenly spaced, always the same ones."""
-    size = min(count, len(mutants))
-    return [mutants[i * len(mutants) // size] for i in range(size)]
+    return Mutants(suites, tuple(content["slow"]), tuple(mutants))
 
 
 def _files(patterns: list[str]) -> tuple[str, ...]:
