@@ -89,11 +89,8 @@ def _proved(answers: Numbers) -> tuple[str, bool]:
 
 def _graphs(graphs: Numbers) -> tuple[str, bool]:
     largest = max(graphs, key=lambda each: each["states"])
-    return (
-        f"{len(graphs)} configurations, the largest with {largest['states']:,} states and "
-        f"{largest['edges']:,} edges",
-        largest["states"] > 0,
-    )
+    told = f"{len(graphs)} configurations, the largest of {largest['states']:,} states, {largest['edges']:,} edges"
+    return told, largest["states"] > 0
 
 
 def _edges(replays: Numbers) -> tuple[str, bool]:
@@ -102,8 +99,8 @@ def _edges(replays: Numbers) -> tuple[str, bool]:
         total.update({key: each[key] for key in ("states", "edges", "disabled", "unasked", "seconds")})
     sampled = sum(each["every"] > 1 for each in replays)
     told = (
-        f"{total['edges']:,} edges of {total['states']:,} states, {total['disabled']:,} refusals that change nothing "
-        f"({total['unasked']:,} that nobody can ask for); {total['edges'] / total['seconds']:,.0f} edges a second"
+        f"{total['edges']:,} edges of {total['states']:,} states, {total['disabled']:,} refusals that change "
+        f"nothing ({total['unasked']:,} that nobody can ask for); {total['edges'] / total['seconds']:,.0f} edges a second"
     )
     told += f"; {sampled} of {len(replays)} configurations as a sample" if sampled else "; all of them"
     return told, total["edges"] > 0
@@ -118,21 +115,18 @@ def _interleavings(runs: Numbers) -> tuple[str, bool]:
     total = Counter[str]()
     for each in runs:
         total.update({key: value for key, value in each.items() if key != "section"})
-    return (
+    told = (
         f"{total['runs']:,} schedules of two and three transactions at three isolation levels, each as in some "
         f"order; {total['blocked']:,} waited, {total['serialization_failures']:,} serialization failures, "
-        f"{total['deadlocks']:,} deadlocks",
-        total["runs"] > 0,
+        f"{total['deadlocks']:,} deadlocks"
     )
+    return told, total["runs"] > 0
 
 
 def _walks(walks: Numbers) -> tuple[str, bool]:
     last = walks[-1]
-    return (
-        f"{last['calls']:,} calls in lock-step with the model; {last['edges']:,} of {last['reachable']:,} edges, "
-        "abstracted",
-        last["calls"] > 0,
-    )
+    told = f"{last['calls']:,} calls in lock-step; {last['edges']:,} of {last['reachable']:,} edges, abstracted"
+    return told, last["calls"] > 0
 
 
 def _mutants(found: Numbers) -> tuple[str, bool]:
