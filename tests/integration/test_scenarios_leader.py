@@ -52,6 +52,7 @@ async def test_p05_a_ping_asks_for_this_backends_own_lock(dsn: str, connection: 
         assert not (await ping()).holds_lock, "P06: somebody else holds it"
         await other.execute("SELECT pg_advisory_unlock($1)", key)
     await connection.execute("SELECT pg_advisory_lock($1)", key + 1)
+    await connection.execute("SELECT pg_advisory_lock($1)", key ^ (1 << 32))
     await connection.execute("SELECT pg_advisory_lock($1)", schema.sync_lock_key)
     high, low = (key >> 32) & 0xFFFFFFFF, key & 0xFFFFFFFF
     halves = [half - (1 << 32) if half >= 1 << 31 else half for half in (high, low)]

@@ -212,13 +212,16 @@ async def test_a_listing_shows_the_whole_row(dsn: str, connection: Session) -> N
         tags=["x"], metadata={"m": 1}, missed_fire_policy="catch_up",
     )  # fmt: skip
     async with a_node(dsn, connection) as node:
-        await node.sync(at("2026-01-01 10:00"), full)
-    await connection.execute("INSERT INTO awa.queue_meta (queue, paused_at) VALUES ('q', now())")
+        await node.sync(at("2026-01-01 10:00"), full, schedule("plain"), schedule("resumed", queue="r"))
+    await connection.execute("INSERT INTO awa.queue_meta (queue, paused_at) VALUES ('q', now()), ('r', NULL)")
     async with awa_cron.Client(dsn) as client:
         await client.pause("full", by="ops")
         stored = await client.get_schedule("full")
         listed = await client.list_schedules()
-    assert [stored] == listed
+    assert stored == listed[0]
+    assert [("full", True), ("plain", False), ("resumed", False)] == [
+        (each.name, each.queue_paused) for each in listed
+    ]
     for field in ("cron_expr", "timezone", "queue", "priority", "max_attempts", "tags", "args", "kind"):
         assert getattr(full, field) == getattr(stored, field), field
     assert ({"m": 1}, True, "ops", None) == (stored.metadata, stored.queue_paused, stored.paused_by, stored.broken)
