@@ -1,0 +1,1 @@
+"""Modules that use awa_cron as any other does; the instances run them."""

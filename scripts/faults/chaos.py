@@ -1,0 +1,343 @@
+"""Real instances, operators and deployments, while faults strike; then the accounts.
+
+Three instances share schedules that fire each second. A program drawn from the seed kills and freezes processes,
+makes the network slow, silent or half open, ends sessions and statements, restarts the server, sets its timeouts,
+while operators pause, resume, trigger and remove, and two releases with different expressions replace each other.
+Two more instances on a database of their own have clocks that are stepped by an hour: every statement gets that
+clock, so what each enqueues is due by its own clock, and only what is enqueued can be asked for. In the end
+everything must balance: no instant lost, none twice. The same seed gives the same program, not the same run.
+
+The server is the one that AWA_CRON_TEST_DSN names, which is not restarted, or an embedded one.
+Exit status: 0 everything balances, 1 not, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import dataclasses
+import json
+import logging
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+from awa_cron import cronexpr
+from awa_cron.errors import AwaCronError
+from awa_cron.sql import DRIVER_ERRORS
+from faults import CannotRunError, bad_rows, pooler
+from faults.cluster import Cluster, a_cluster, maker
+from faults.operators import Operators
+from faults.program import Step, program
+from faults.server import Database, Server, a_database, a_server
+from faults.strikes import Strikes
+from faults.verdict import Verdict, judge
+
+INSTANCES = 3
+OPERATED = (
+    "operated_coalesce",
+    "operated_catch_up",
+    "edited_coalesce",
+    "edited_catch_up",
+    "changing_policy",
+    "moved_catch_up",
+)
+LANES = {
+    "process": (
+        "kill",
+        "freeze",
+        "black_hole",
+        "lost_answers",
+        "latency",
+        "forgotten_clients",
+        "forgotten_servers",
+    ),
+    "server": (
+        "terminate_leader",
+        "terminate_enqueue",
+        "restart_fast",
+        "restart_immediate",
+        "idle_session_timeout",
+        "statement_timeout",
+        "row_lock",
+        "pooler",
+    ),
+}
+CALM_S = 6.0
+SETTLE_S = 30.0
+
+
+class Run:
+    """One run of a program.
+
+    Args:
+        seed: Of the program.
+        seconds: How long faults strike.
+        tell: Gets a line about each thing that happens.
+    """
+
+    def __init__(self, seed: int, seconds: float, tell: Callable[[str], None]) -> None:
+        self.seed = seed
+        self.seconds = seconds
+        self._tell = tell
+        self._began = 0.0
+        self.steps: list[Step] = []
+        self.struck: Counter[str] = Counter()
+        self.skipped: dict[str, str] = {}
+        self.trouble: list[str] = []
+        self.diary: list[str] = []
+
+    async def run(self, server: Server, directory: Path) -> Verdict:
+        """Do it."""
+        self.steps = program(
+            self.seed,
+            self.seconds,
+            instances=INSTANCES,
+            faults={lane: await self._possible(kinds, server) for lane, kinds in LANES.items()},
+            schedules=OPERATED,
+        )
+        async with AsyncExitStack() as stack:
+            main = await stack.enter_async_context(a_database(server, "chaos"))
+            aside = await stack.enter_async_context(a_database(server, "clocks"))
+            cluster = await stack.enter_async_context(
+                a_cluster(main, INSTANCES, maker(directory, "instance", "faults.apps.release_1:client"))
+            )
+            clocked = await stack.enter_async_context(a_cluster(aside, 2, _clocked(directory)))
+            operators = Operators(cluster)
+            stack.push_async_callback(operators.close)
+            strikes = Strikes(server, cluster, directory, self.seed)
+            cluster.start()
+            clocked.start()
+            await cluster.has_leader()
+            await clocked.has_leader()
+            self._began = time.monotonic()
+            await self._perform(strikes, operators, directory)
+            await self._heal(cluster, operators)
+            bad = await self._bad_rows(cluster, operators)
+            until = await self._settle(cluster, operators)
+            await asyncio.gather(cluster.stop(), clocked.stop())
+            return await judge(
+                self,
+                strikes=strikes,
+                operators=operators,
+                cluster=cluster,
+                clocked=clocked,
+                until=until,
+                bad=bad,
+            )
+
+    def say(self, text: str) -> None:
+        """Tell what happens, and keep it for the report of a failure."""
+        line = f"{time.monotonic() - self._began:7.2f} s  {text}"
+        self.diary.append(line)
+        self._tell(line)
+
+    async def _possible(self, kinds: Sequence[str], server: Server) -> list[str]:
+        """Leave out what cannot be done here, and say so."""
+        if not server.ours:
+            self._skip("the server is not the harness's own", "restart_fast", "restart_immediate")
+            probe = Database(server.dsn)
+            if not await probe.value("SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
+                self._skip("the role may not change settings", "idle_session_timeout", "statement_timeout")
+            probe.close()
+        if not pooler.installed():
+            self._skip(pooler.MISSING, "pooler")
+        return [kind for kind in kinds if kind not in self.skipped]
+
+    def _skip(self, reason: str, *kinds: str) -> None:
+        self.skipped |= dict.fromkeys(kinds, reason)
+
+    async def _perform(self, strikes: Strikes, operators: Operators, directory: Path) -> None:
+        """Run every lane of the program beside the others."""
+        faults = strikes.kinds()
+
+        async def step_clock(step: Step) -> None:
+            _set_clock(directory, int(step.target), step.amount)
+            self.struck["step_clock"] += 1
+
+        async def strike(step: Step) -> None:
+            self.struck[step.what] += 1
+            await faults[step.what](step)
+
+        ways: Mapping[str, Callable[[Step], Awaitable[None]]] = {
+            "operator": operators.act,
+            "deploy": operators.act,
+            "clock": step_clock,
+        }
+        lanes: dict[str, list[Step]] = {}
+        for step in self.steps:
+            lanes.setdefault(step.lane, []).append(step)
+        async with asyncio.TaskGroup() as group:
+            for name, steps in lanes.items():
+                group.create_task(self._lane(steps, ways.get(name, strike)))
+
+    async def _lane(self, steps: Sequence[Step], act: Callable[[Step], Awaitable[None]]) -> None:
+        for step in steps:
+            await asyncio.sleep(max(0.0, self._began + step.at_s - time.monotonic()))
+            self.say(f"{step.what} {step.target}, {step.seconds:.1f} s, {step.amount:g}")
+            try:
+                await act(step)
+            except (*DRIVER_ERRORS, AwaCronError, CannotRunError) as error:
+                self.trouble.append(f"{step}: {type(error).__name__}: {error}")
+                self.say(f"{step.what} did not come about: {error}")
+
+    async def _heal(self, cluster: Cluster, operators: Operators) -> None:
+        """End all faults, and let one release run everywhere."""
+        self.say("all faults are over")
+        cluster.start()
+        for place, instance in enumerate(cluster.instances):
+            if not instance.module.startswith("faults.apps.release_2"):
+                await operators.deploy(place, 2)
+        for name in OPERATED:
+            await operators.operate("resume", name)
+        await cluster.has_leader()
+        await asyncio.sleep(3)
+
+    async def _bad_rows(self, cluster: Cluster, operators: Operators) -> dict[str, Any]:
+        """Let bad rows and a held row stand beside the good ones, with nothing else the matter, and measure."""
+        database, held = cluster.database, "changing_policy"
+        self.say(f"{len(bad_rows.BAD)} bad rows are written, and {held} is held")
+        for name in bad_rows.BAD:
+            await database.fetch(bad_rows.INSERT, name)
+            await database.fetch(bad_rows.spoil(name), name)
+        holder = await database.session()
+        try:
+            await holder.execute("BEGIN")
+            await holder.execute("SELECT 1 FROM awa.cron_jobs WHERE name = $1 FOR UPDATE", held)
+            start = await database.value("SELECT clock_timestamp()")
+            await asyncio.sleep(CALM_S)
+            end = await database.value("SELECT clock_timestamp()")
+            shown = await operators.broken()
+        finally:
+            holder.terminate()
+        names = [row["name"] for row in await database.fetch("SELECT name FROM awa.cron_jobs")]
+        good = sorted(set(names) - bad_rows.BAD.keys() - {held})
+        late = [row["late_s"] for row in await database.fetch(bad_rows.LATENESS, good, start, end)]
+        reports = Counter(
+            record["schedule"]
+            for instance in cluster.instances
+            for record in instance.records("schedule is broken and skipped")
+        )
+        await database.fetch(bad_rows.DELETE, list(bad_rows.BAD))
+        leaders = {
+            row[0]
+            for row in await database.fetch(
+                "SELECT actor FROM awa.cron_events WHERE action = 'acquire_leader' AND clock > $1", start
+            )
+        }
+        return {
+            "healthy": dataclasses.asdict(bad_rows.Lateness.of(late)),
+            "healthy_schedules": len(good),
+            "unseen": sorted(bad_rows.BAD.keys() - shown.keys()),
+            "unreported": sorted(bad_rows.BAD.keys() - reports.keys()),
+            # Once by each leader: one that takes over says it again.
+            "repeated": sorted(name for name, count in reports.items() if count > 1 + len(leaders)),
+        }
+
+    async def _settle(self, cluster: Cluster, operators: Operators) -> Any:
+        """Choose the end; wait until what was due before it is enqueued, and until the jobs have run."""
+        database = cluster.database
+        until = await database.value("SELECT date_trunc('second', clock_timestamp())")
+        self.say(f"the end: all that was due by {until:%H:%M:%S} must become jobs, and all jobs must run")
+
+        async def overdue() -> list[str]:
+            return [
+                row["name"]
+                for row in await database.fetch("SELECT * FROM awa.cron_jobs")
+                if cronexpr.latest_due(
+                    row["cron_expr"],
+                    row["timezone"],
+                    after=max(filter(None, (row["last_enqueued_at"], row["anchored_at"]))),
+                    until=until,
+                )
+            ]
+
+        await _until(overdue, SETTLE_S)
+        for row in await database.fetch("SELECT name FROM awa.cron_jobs"):
+            await operators.operate("pause", row["name"])
+        waiting = "SELECT count(*) FROM awa.jobs WHERE state NOT IN ('completed', 'failed', 'cancelled')"
+        hurry = "UPDATE awa.jobs SET run_at = now() WHERE state = 'retryable' AND run_at > now() RETURNING 0"
+
+        async def unfinished() -> object:
+            await database.fetch(hurry)  # their next attempt may be minutes away
+            return await database.value(waiting)
+
+        await _until(unfinished, SETTLE_S)
+        return until
+
+
+async def _until(is_left: Callable[[], Awaitable[object]], timeout_s: float) -> None:
+    """Wait until nothing is left, or for so long: the accounts then tell what is."""
+    deadline = time.monotonic() + timeout_s
+    while await is_left() and time.monotonic() < deadline:  # noqa: ASYNC110 (it is in other processes)
+        await asyncio.sleep(0.2)
+
+
+def _clocked(directory: Path) -> Callable[[int, str], Any]:
+    def make(place: int, dsn: str) -> Any:
+        _set_clock(directory, place, 0.0)
+        module = "faults.apps.clocked:client"
+        variables = {"FAULTS_CLOCK": str(directory / f"clock_{place}")}
+        return maker(directory, "clocked", module, "--no-work", **variables)(place, dsn)
+
+    return make
+
+
+def _set_clock(directory: Path, place: int, seconds: float) -> None:
+    beside = directory / f"clock_{place}.new"
+    beside.write_text(str(seconds))
+    beside.replace(directory / f"clock_{place}")
+
+
+def _report(run: Run, verdict: Verdict) -> dict[str, Any]:
+    report = {"ok": verdict.ok, "seed": run.seed, "seconds": run.seconds} | verdict.numbers
+    if not verdict.ok:
+        report |= {"program": [str(step) for step in run.steps], "diary": run.diary, "windows": verdict.windows}
+    return report
+
+
+def _lines(report: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in report.items():
+        if isinstance(value, list):
+            yield f"{name}:" if value else f"{name}: none"
+            yield from (f"    {each}" for each in value)
+        elif isinstance(value, dict):
+            yield f"{name}: " + ", ".join(f"{key} {each}" for key, each in value.items())
+        else:
+            yield f"{name}: {value}"
+
+
+def main() -> int:
+    """Read the command line, run, and report."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/chaos", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--minutes", type=float, default=0.6, help="how long faults strike (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of the program (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON, and nothing else")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="leave the instances' logs here")
+    options = parser.parse_args()
+    if not 0 < options.minutes <= 24 * 60:
+        parser.error("--minutes must be above 0 and at most a day")
+    logging.getLogger("asyncpg").setLevel(logging.CRITICAL)  # its pool complains of each restart
+    run = Run(options.seed, 60 * options.minutes, lambda line: None if options.json else print(line, flush=True))
+    with tempfile.TemporaryDirectory(prefix="awa_cron_chaos_", ignore_cleanup_errors=True) as name:
+        directory = options.keep or Path(name)
+        directory.mkdir(parents=True, exist_ok=True)
+        try:
+            with a_server() as server:
+                verdict = asyncio.run(run.run(server, directory.resolve()))
+        except (CannotRunError, AwaCronError) as error:
+            sys.exit(f"scripts/chaos: {error}")
+    report = _report(run, verdict)
+    print(json.dumps(report, indent=1) if options.json else "\n".join(_lines(report)))
+    return 0 if verdict.ok else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
