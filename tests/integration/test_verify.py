@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.integration.support import FIRE, T, Session, a_node, events_of, schedule
+from tests.integration.support import FIRE, Session, T, a_node, events_of, schedule
 
 
 async def test_the_event_of_an_enqueue_tells_the_clock_of_its_read(dsn: str, connection: Session) -> None:
