@@ -1,0 +1,255 @@
+"""Concurrent transactions on one Postgres, one statement at a time, in every order.
+
+Each party is a coroutine that calls ``awa_cron.actions`` on a session of its own. The session stops before each
+statement and before the end of its transaction until the stage gives the cue; what waits for a lock stays behind
+until somebody else's step frees it. ``Stage.every_order`` goes through all orders of the steps, depth first, each
+from a fresh start; ``serial_orders.py`` says which outcomes are right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import random
+from collections.abc import AsyncIterator, Callable, Container, Sequence
+from typing import Self
+
+import asyncpg
+
+from awa_cron.sql import Schema
+from tests.model.cluster import Cluster, instant
+from tests.model.parties import EXPRESSIONS, ONLY_LOOKS, PROTOCOL, SCHEDULES, Part, Party, Scene, Session, Shared
+from tests.model.serial_orders import BEFORE, MAY_WAIT, NOBODY, Level, Run, judge
+from tests.model.spec_state import State
+
+Step = tuple[int, str]
+Choose = Callable[[Sequence[Step]], Step]
+
+LEVELS: tuple[Level, ...] = ("read_committed", "repeatable_read", "serializable")
+POLL_S = 0.001
+PATIENCE_S = 20.0
+
+
+class Stage:
+    """Three sessions at one isolation level, and somebody who looks who waits.
+
+    Attributes:
+        counts: Runs, steps that waited, and errors of the server by SQLSTATE.
+        may_wait: Which steps may wait for a lock.
+    """
+
+    def __init__(self, dsn: str, level: Level, schema: Schema | None = None) -> None:
+        self.shared = Shared(level=level, schema=schema or Schema())
+        self.counts = self.shared.counts
+        self.may_wait: Container[str] = MAY_WAIT
+        self._sessions: list[Session] = []
+        self._dsn = dsn
+        self._cluster = Cluster(
+            dsn,
+            instances=[],
+            policies=PROTOCOL.policies,
+            expressions=EXPRESSIONS,
+            pass_limit=PROTOCOL.pass_limit,
+            schema=self.shared.schema,
+        )
+
+    async def __aenter__(self) -> Self:
+        await self._cluster.open()
+        settings = {
+            "default_transaction_isolation": self.shared.level.replace("_", " "),
+            "deadlock_timeout": "50ms",
+        }
+        for _ in range(3):
+            session = await asyncpg.connect(self._dsn, server_settings=settings, connection_class=Session)
+            assert isinstance(session, Session)
+            self._sessions.append(session)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for session in self._sessions:
+            session.terminate()
+        await self._cluster.close()
+
+    async def every_order(
+        self, scene: Scene, parties: Sequence[Party], *, commuting: bool = False
+    ) -> AsyncIterator[Run]:
+        """Run all orders of the parties' steps; two that differ by steps that commute once, unless asked for."""
+        path: list[tuple[Step, list[Step]]] = []
+        while True:
+            depth = 0
+
+            def choose(options: Sequence[Step]) -> Step:
+                nonlocal depth
+                if depth == len(path):
+                    path.append((options[0], list(options[1:])))
+                depth += 1
+                step = path[depth - 1][0]
+                assert step in options, f"the same steps led elsewhere this time: {step} of {options}"
+                return step
+
+            yield await self.run(scene, parties, choose, commuting=commuting)
+            while path and not path[-1][1]:
+                path.pop()
+            if not path:
+                return
+            _, others = path.pop()
+            path.append((others[0], others[1:]))
+
+    async def some_orders(self, scene: Scene, parties: Sequence[Party], number: int) -> None:
+        """Run some orders of the parties' steps, the same ones each time."""
+        chance = random.Random(f"{scene.name} {parties}")
+        for _ in range(number):
+            await self.run(scene, parties, chance.choice)
+
+    async def run(self, scene: Scene, parties: Sequence[Party], choose: Choose, *, commuting: bool = True) -> Run:
+        """Run one order of the steps, and judge it."""
+        stale = any(party.does == "stale sync" for party in parties)
+        await self._put(scene.earlier if stale else scene.start)
+        parts = [
+            Part(self.shared, self._sessions[index], scene, index, party) for index, party in enumerate(parties)
+        ]
+        await self._settle(parts)
+        if stale:
+            for part in parts:
+                if part.party.does == "stale sync":
+                    part.cue(BEFORE, NOBODY)
+            await self._settle(parts)
+            await self._put(scene.start)
+        self.shared.moment = 0
+        taken: list[Step] = []
+        try:
+            while options := self._options(parts, taken, commuting=commuting):
+                index, step = choose(options)
+                held = NOBODY.union(*(other.holds for other in parts if other is not parts[index]))
+                self.shared.moment += 1
+                parts[index].cue(self.shared.moment, held)
+                taken.append((index, step))
+                await self._settle(parts)
+            for part in parts:
+                await part.task
+        finally:
+            for part in parts:
+                part.task.cancel()
+        observed = await self._cluster.observe(scene.start.now)
+        run = Run(steps=tuple(taken), accounts=tuple(part.account for part in parts), observed=observed)
+        self.counts["runs"] += 1
+        try:
+            judge(PROTOCOL, scene.start, run, self.shared.level, self.may_wait)
+        except AssertionError as error:
+            names = [str(party) for party in parties]
+            told = "; ".join(f"{names[index]} {index}: {step}" for index, step in taken)
+            raise AssertionError(f"{error}\n{scene.name}, {self.shared.level}: {told}") from error
+        return run
+
+    def _options(self, parts: Sequence[Part], taken: Sequence[Step], *, commuting: bool) -> list[Step]:
+        """Return the next steps to choose from."""
+        ready = [(index, part.next) for index, part in enumerate(parts) if part.next is not None]
+        if commuting:
+            return ready
+        different = [
+            step for step in ready if not self._is_twin(parts, step[0]) and not self._commutes(parts, taken, step)
+        ]
+        return different or ready[:1]
+
+    @staticmethod
+    def _is_twin(parts: Sequence[Part], index: int) -> bool:
+        """Tell whether an equal party that has not begun either comes before this one."""
+        return any(
+            part.role == parts[index].role and not part.began and not parts[index].began for part in parts[:index]
+        )
+
+    @staticmethod
+    def _commutes(parts: Sequence[Part], taken: Sequence[Step], step: Step) -> bool:
+        """Tell whether the step and the last one, of a later party, could change places and nobody would know."""
+        if not taken or taken[-1][0] <= step[0]:
+            return False
+        one, other = ((parts[index], what) for index, what in (taken[-1], step))
+        for (looker, look), (writer, write) in ((one, other), (other, one)):
+            if look in ONLY_LOOKS and not looker.commits(look) and not writer.commits(write):
+                return True
+        return False
+
+    async def _settle(self, parts: Sequence[Part]) -> None:
+        """Wait until every party has come to its next step or to its end, or waits for a lock."""
+        waited = {part for part in parts if part.waits}
+        deadline = asyncio.get_running_loop().time() + PATIENCE_S
+        while busy := [part for part in parts if part.next is None and not part.task.done()]:
+            assert asyncio.get_running_loop().time() < deadline, "a step takes too long"
+            if not waited.issuperset(busy):
+                self.shared.moved.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(POLL_S):
+                        await self.shared.moved.wait()
+                        continue
+            if await self._all_wait(busy) and len(busy) < sum(not part.task.done() for part in parts):
+                break
+            waited.clear()
+        for part in parts:
+            waits = part.next is None and not part.task.done()
+            if waits and not part.waits:
+                self.counts["waited"] += 1
+                part.wait()
+            part.waits = waits
+
+    async def _all_wait(self, parts: Sequence[Part]) -> bool:
+        """Tell whether each of the parties waits for a lock; who has just been let go does so only for a moment."""
+        pids = [part.pid for part in parts]
+        for _ in range(1 if len(parts) == 1 else 2):
+            if not await self._cluster.operator.fetchval(
+                "SELECT bool_and(cardinality(pg_blocking_pids(pid)) > 0) FROM unnest($1::integer[]) AS pid", pids
+            ):
+                return False
+        return all(part.next is None and not part.task.done() for part in parts)
+
+    async def _put(self, state: State) -> None:
+        """Make the database's state this one."""
+        if self.counts["runs"] % 200 == 199:
+            await self._cluster.operator.execute("TRUNCATE awa.cron_jobs, awa.jobs, awa.cron_events")
+        await self._cluster.operator.execute(in_sql(state))
+
+
+def until(*wanted: Step) -> Choose:
+    """Go on with a party until it has taken the step that is wanted first, and so on; then with whoever can."""
+    left = list(wanted)
+
+    def choose(options: Sequence[Step]) -> Step:
+        if not left:
+            return options[0]
+        step = next(step for step in options if step[0] == left[0][0])
+        if step == left[0]:
+            left.pop(0)
+        return step
+
+    return choose
+
+
+@functools.cache
+def in_sql(state: State) -> str:
+    """Return statements that replace what is in the tables by this state."""
+
+    def time(at: int | None) -> str:
+        return "NULL" if at is None else f"'{instant(at).isoformat()}'"
+
+    statements = ["DELETE FROM awa.cron_jobs", "DELETE FROM awa.jobs", "DELETE FROM awa.cron_events"]
+    statements += [
+        "INSERT INTO awa.cron_jobs"
+        " (name, cron_expr, kind, missed_fire_policy, last_enqueued_at, anchored_at, paused_at) VALUES"
+        f" ('{name}', '{SCHEDULES[name, row.definition].cron_expr}', 'model', '{PROTOCOL.policies[name]}',"
+        f" {time(row.last)}, {time(row.anchor)}, {time(0 if row.paused else None)})"
+        for name, row in state.rows.items()
+        if row is not None
+    ]
+    statements += [
+        "INSERT INTO awa.jobs (kind, metadata) VALUES"
+        f" ('model', jsonb_build_object('cron_name', '{name}', 'cron_fire_time', '{instant(fire).isoformat()}'))"
+        for name, jobs in state.jobs.items()
+        for fire in jobs
+    ]
+    statements += [
+        "INSERT INTO awa.cron_events (clock, action, name, last_enqueued_at) VALUES"
+        f" ({time(floor)}, 'remove', '{name}', {time(floor)})"
+        for name, floor in state.floor.items()
+        if floor
+    ]
+    return "; ".join(statements)
