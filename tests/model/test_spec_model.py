@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,11 +11,12 @@ import pytest
 
 from assurance import SPEC, CannotRunError
 from assurance.manifest import read_manifest
-from tests.model import broken_models
+from tests.model import broken_models, ledger
+from tests.model.graphs import LARGE, SMALL, graph_of, level, small, snake, steps_of
 from tests.model.spec_model import Model
 from tests.model.spec_properties import INVARIANTS, STEP_PROPERTIES, invariants, step_checks
-from tests.model.spec_state import Policy, State, Step
-from tests.model.tlc_graph import NAMED_DEFINITIONS, Graph, tlc_graph
+from tests.model.spec_state import State
+from tests.model.tlc_graph import Graph, tlc_graph
 
 AWA_CRON = (SPEC / "AwaCron.tla").read_text(encoding="utf-8")
 
@@ -38,69 +38,15 @@ BROKEN_SAFETY = {
 }
 
 
-def snake(name: str) -> str:
-    """Return the name of an action in Python."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+FULL = level() == "full"
+SAME = {**SMALL, **LARGE} if FULL else {**SMALL, "coalesce, triggers": LARGE["coalesce, triggers"]}
 
 
-def small(
-    schedules: tuple[str, ...] = ("digest",),
-    definitions: tuple[str, ...] = ("each", "odd"),
-    *,
-    kind: type[Model] = Model,
-    instances: int = 2,
-    pass_limit: int = 2,
-    max_time: int = 2,
-    max_triggers: int = 0,
-    clock_may_slip: bool = False,
-    faulty_evaluator: bool = False,
-) -> Model:
-    policies: dict[str, Policy] = {s: "catch_up" if s == "poll" else "coalesce" for s in schedules}
-    fires_at: Mapping[str, Callable[[int], bool]] = {d: NAMED_DEFINITIONS[d] for d in definitions}
-    return kind(
-        instances=tuple(f"i{n + 1}" for n in range(instances)),
-        schedules=schedules,
-        definitions=fires_at,
-        policies=policies,
-        pass_limit=pass_limit,
-        max_time=max_time,
-        max_triggers=max_triggers,
-        clock_may_slip=clock_may_slip,
-        faulty_evaluator=faulty_evaluator,
-    )
-
-
-def explore(model: Model) -> Iterator[tuple[State, Step]]:
-    """Yield every step of every reachable state, in breadth."""
-    seen = {model.init()}
-    waiting = deque(seen)
-    while waiting:
-        before = waiting.popleft()
-        for step in model.steps(before):
-            yield before, step
-            if step.after not in seen:
-                seen.add(step.after)
-                waiting.append(step.after)
-
-
-def graph_of(model: Model) -> Graph:
-    steps = {(before, step.action, step.after) for before, step in explore(model)}
-    states = {state for before, _, then in steps for state in (before, then)}
-    return Graph(frozenset({model.init()}), frozenset(states), frozenset(steps))
-
-
-SAME = {
-    "coalesce": small(),
-    "catch_up, three instants, two a pass": small(("poll",), max_time=3, instances=1),
-    "two schedules": small(("digest", "poll"), max_time=1, instances=1),
-    "triggers": small(("poll",), max_time=1, max_triggers=1),
-    "clock slips": small(max_time=2, instances=1, clock_may_slip=True),
-    "faulty evaluator": small(("poll",), ("each",), max_time=1, faulty_evaluator=True),
-}
-
-
-@pytest.mark.parametrize("model", SAME.values(), ids=SAME)
-def test_python_model_and_tlc_have_the_same_graph(model: Model, tmp_path: Path) -> None:
+@pytest.mark.timeout(1800 if FULL else 180)
+@pytest.mark.parametrize("name", SAME)
+def test_python_model_and_tlc_have_the_same_graph(name: str, tmp_path: Path) -> None:
+    model = SAME[name]
+    started = time.monotonic()
     try:
         of_tlc = tlc_graph(model, tmp_path)
     except CannotRunError as error:
@@ -114,6 +60,14 @@ def test_python_model_and_tlc_have_the_same_graph(model: Model, tmp_path: Path) 
     assert len(of_tlc.states) == len(of_python.states)
     assert of_tlc.states == of_python.states
     assert in_python(of_tlc) == of_python.steps
+    assert name not in LARGE or len(of_python.states) >= 10_000
+    ledger.record(
+        "graphs",
+        configuration=name,
+        states=len(of_python.states),
+        edges=len(of_python.steps),
+        seconds=round(time.monotonic() - started, 1),
+    )
 
 
 def test_every_action_of_next_is_a_function_of_the_model() -> None:
@@ -135,7 +89,7 @@ def test_every_property_of_the_spec_is_checked_under_the_same_name() -> None:
 @pytest.mark.parametrize("model", [small(max_triggers=1, max_time=1), small(("poll",), max_time=3, instances=1)])
 def test_checks_hold_in_the_whole_model(model: Model) -> None:
     invariants(model, model.init())
-    for before, step in explore(model):
+    for before, step in steps_of(model):
         step_checks(model, before, step.action, step.after)
         invariants(model, step.after)
 
@@ -181,7 +135,7 @@ def test_a_broken_model_is_caught_by_the_property_that_the_manifest_names(name: 
     violated = BROKEN_SAFETY[name]
 
     def run() -> None:
-        for before, step in explore(model):
+        for before, step in steps_of(model):
             step_checks(model, before, step.action, step.after, only=violated)
             invariants(model, step.after, only=violated)
 

@@ -5,6 +5,7 @@ The dump is read with regular expressions: Graphviz readers would merge parallel
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -90,7 +91,7 @@ def to_state(model: Model, label: str) -> State:
     variables: dict[str, Any] = {}
     for conjunct in re.split(r"^/\\ ", label, flags=re.MULTILINE)[1:]:
         name, _, value = conjunct.partition(" = ")
-        variables[name] = read_value(iter(TOKEN.findall(value)))
+        variables[name] = read_text(value)
     count = variables["jobs"]
     return State(
         now=variables["now"],
@@ -115,6 +116,12 @@ def to_snapshot(value: dict[str, Any] | None) -> Table[str, Frozen | None] | Non
     if value is None:
         return None
     return Table((s, f and Frozen(f["def"], f["anchor"], f["expected"], f["fires"])) for s, f in value.items())
+
+
+@functools.cache
+def read_text(text: str) -> Any:
+    """Read one value; most states share theirs with others."""
+    return read_value(iter(TOKEN.findall(text)))
 
 
 def read_value(tokens: Iterator[str]) -> Any:
