@@ -20,12 +20,15 @@ from awa_cron.errors import (
 )
 from awa_cron.model import Event, Job, JobState, MissedFirePolicy, Schedule, StoredSchedule
 from awa_cron.settings import Settings
+from awa_cron.verify import Account, Finding, Verdict
 
 __all__ = [
+    "Account",
     "AwaCronError",
     "Client",
     "DatabaseError",
     "Event",
+    "Finding",
     "InvalidArgument",
     "InvalidCronExpression",
     "InvalidSchedule",
@@ -40,6 +43,7 @@ __all__ = [
     "StoredSchedule",
     "StoredScheduleInvalid",
     "UnknownTimezone",
+    "Verdict",
     "due_fires",
     "next_fires",
     "previous_fires",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import math
 import os
 import secrets
 import socket
@@ -17,10 +18,11 @@ from awa_cron import actions, registration, rows
 from awa_cron.actions import asking
 from awa_cron.database import Database
 from awa_cron.errors import DatabaseError, InvalidArgument, InvalidSchedule, ScheduleNotFound
-from awa_cron.model import Event, Job, MissedFirePolicy, Schedule, StoredSchedule
+from awa_cron.model import Event, Job, MissedFirePolicy, Schedule, StoredSchedule, aware
 from awa_cron.scheduler import Scheduler
 from awa_cron.settings import Settings
 from awa_cron.sql import Schema
+from awa_cron.verify import Verdict, verify
 from awa_cron.worker import Handler, Worker
 
 log = logging.getLogger(__name__)
@@ -279,6 +281,42 @@ class Client:
         async with self._connected().session() as connection, asking("history"):
             found = await connection.fetch(self.schema.statement("queries/history"), name, limit)
         return [rows.event(row) for row in found]
+
+    async def verify(
+        self,
+        *,
+        since: datetime | None = None,
+        name: str | None = None,
+        grace_s: float = 60.0,
+        jobs_kept: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> Verdict:
+        """Check that what happened is a behaviour of the spec, and account for every due instant; it only reads.
+
+        Args:
+            since: Only events recorded from then on.
+            name: Only this schedule.
+            grace_s: How long an instant may be due before it counts as lost or late.
+            jobs_kept: Jobs are never deleted in this database, so that one that is gone is a finding.
+            progress: Told now and then how many events have been checked.
+
+        Raises:
+            ScheduleNotFound: No schedule has that name, and none had.
+        """
+        if not math.isfinite(grace_s) or grace_s < 0:
+            raise InvalidArgument(f"grace_s is {grace_s!r}: it must be a number of seconds, 0 or more")
+        verdict = await verify(
+            self._connected(),
+            since=None if since is None else aware(since, "since"),
+            name=name,
+            grace_s=grace_s,
+            jobs_kept=jobs_kept,
+            clock=self._now(),
+            progress=progress,
+        )
+        if name is not None and not verdict.accounts:
+            raise ScheduleNotFound(name)
+        return verdict
 
     async def _require_rights(self, *, evaluate: bool) -> None:
         """Say at the start, not in every pass, what this session cannot write."""

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import asyncio
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from tests.integration.support import FIRE, Session, T, a_node, events_of, schedule
+import pytest
+
+from awa_cron import Client, InvalidArgument, ScheduleNotFound, Settings, Verdict, actions
+from awa_cron.database import Database
+from awa_cron.sql import Schema
+from awa_cron.verify import verify
+from tests.integration import commands
+from tests.integration.support import FIRE, Session, T, a_node, events_of, schedule, sync, write_row
+
+SCHEMA = Schema()
 
 
 async def test_the_event_of_an_enqueue_tells_the_clock_of_its_read(dsn: str, connection: Session) -> None:
@@ -13,3 +25,177 @@ async def test_the_event_of_an_enqueue_tells_the_clock_of_its_read(dsn: str, con
         await node.evaluate(FIRE + timedelta(seconds=2))
     [event] = await events_of(connection, action="atomic_enqueue")
     assert {"expected": None, "read_at": "2026-01-01T11:00:02+00:00"} == event["details"]
+
+
+async def checked(dsn: str, now: datetime | None, **options: Any) -> Verdict:
+    async with Client(dsn, clock=None if now is None else lambda: now) as client:
+        return await client.verify(**options)
+
+
+async def lived(dsn: str, connection: Session) -> datetime:
+    """Let two schedules live an eventful day, and return the end of it."""
+    hour = timedelta(hours=1)
+    async with a_node(dsn, connection, pass_limit=2) as node:
+        registered = [schedule("c"), schedule("k", missed_fire_policy="catch_up")]
+        await node.sync(T, *registered)
+        await node.evaluate(T + hour)
+        await node.evaluate(T + 4 * hour)
+        await node.evaluate(T + 4 * hour)
+        for name in ("c", "k"):
+            await actions.pause(connection, SCHEMA, name, clock=T + 4.5 * hour)
+            await actions.trigger(connection, SCHEMA, name, clock=T + 5 * hour)
+        await node.evaluate(T + 6 * hour)
+        await actions.resume(connection, SCHEMA, "c", clock=T + 6.5 * hour)
+        await node.evaluate(T + 8 * hour)
+        await node.sync(T + 9.1 * hour, schedule("c", "30 * * * *"), schedule("k", "*/20 * * * *"))
+        await actions.resume(connection, SCHEMA, "k", clock=T + 9.2 * hour)
+        await node.evaluate(T + 10 * hour)
+        await actions.remove(connection, SCHEMA, "c", clock=T + 11 * hour)
+        await node.sync(T + 11 * hour, schedule("c"))
+        return T + 11 * hour
+
+
+async def test_an_eventful_day_is_a_behaviour_of_the_spec(dsn: str, connection: Session) -> None:
+    end = await lived(dsn, connection)
+    verdict = await checked(dsn, end, grace_s=4000, jobs_kept=True)
+    assert ((), True) == (verdict.findings, verdict.balances)
+    c, k = verdict.accounts
+    made = await connection.fetchval("SELECT count(*) FROM awa.jobs WHERE metadata ? 'cron_fire_time'")
+    assert made == c.enqueued + c.settled + k.enqueued + k.settled
+    # c: 11, then 14 for three, then 18 for two of a pause and one; 19 is settled; 19:30 and 20:30 go with the row
+    assert (4, 1, 3, 2) == (c.enqueued, c.settled, c.coalesced, c.paused)
+    assert (0, 1, 1) == (c.dropped, c.removed, c.triggered)
+    # k: 11 to 14, paused for 15 to 19; its new definition coalesces at 20:00 what came since 19:06
+    assert (5, 5, 2, 3) == (k.enqueued, k.dropped, k.coalesced, k.pending)
+    late = await checked(dsn, end, grace_s=60)
+    assert [("CoalescedLatestFireEventuallyEnqueued", "k")] == [
+        (each.rule, each.schedule) for each in late.findings
+    ]
+
+
+HAND = """
+INSERT INTO awa.jobs (kind, metadata) VALUES ('work', '{{"cron_name": "c", "{}": "2026-01-01T15:00:00Z"}}')
+"""
+AGAIN = """
+INSERT INTO awa.jobs (kind, metadata)
+SELECT kind, metadata FROM awa.jobs WHERE metadata ? 'cron_fire_time' ORDER BY id LIMIT 1
+"""
+ROW = "INSERT INTO awa.cron_jobs (name, cron_expr, kind, anchored_at) VALUES ('x', '@daily', 'w', '2030-01-01Z')"
+
+
+@pytest.mark.parametrize(
+    ("damage", "rule"),
+    [
+        (HAND.format("cron_fire_time"), "MarkIffJob"),
+        (HAND.format("cron_triggered_at"), "TriggerLeavesSchedule"),
+        (AGAIN, "NoDuplicateFire"),
+        ("DELETE FROM awa.jobs WHERE id = 1", "RemoveLeavesJobs"),
+        ('UPDATE awa.jobs SET metadata = metadata || \'{"cron_name": "x"}\' WHERE id = 1', "MarkIffJob"),
+        ("DELETE FROM awa.cron_events WHERE id = 3", "LastAsRead"),
+        ("UPDATE awa.cron_events SET job_ids = '{2}' WHERE id = 3", "NoDuplicateFire"),
+        ("UPDATE awa.cron_jobs SET last_enqueued_at = last_enqueued_at - interval '20 min'", "RowAsLogged"),
+        ("UPDATE awa.cron_jobs SET paused_at = now() WHERE name = 'k'", "RowAsLogged"),
+        ("DELETE FROM awa.cron_jobs WHERE name = 'k'", "RowAsLogged"),
+        (ROW, "RowAsLogged"),
+    ],
+)
+async def test_damage_is_found(dsn: str, connection: Session, damage: str, rule: str) -> None:
+    end = await lived(dsn, connection)
+    await connection.execute(damage)
+    verdict = await checked(dsn, end, grace_s=4000, jobs_kept=True)
+    assert rule in [finding.rule for finding in verdict.findings], verdict.findings
+    assert not verdict.balances
+
+
+async def test_what_retention_has_deleted_is_no_finding(dsn: str, connection: Session) -> None:
+    end = await lived(dsn, connection)
+    events = await connection.fetchval("SELECT max(id) FROM awa.cron_events")
+    for event in range(1, events):
+        await connection.execute("DELETE FROM awa.cron_events WHERE id <= $1 AND action <> 'remove'", event)
+        verdict = await checked(dsn, end, grace_s=4000)
+        assert (False, ()) == (verdict.from_start, verdict.findings), event
+    await connection.execute("DELETE FROM awa.jobs WHERE id < 5")
+    assert await connection.fetchval("SELECT count(*) FROM awa.cron_events") > 1
+    assert (await checked(dsn, end, grace_s=4000)).balances
+
+
+async def test_a_verdict_since_a_time_takes_the_state_from_before(dsn: str, connection: Session) -> None:
+    end = await lived(dsn, connection)
+    times = await connection.fetch("SELECT id, recorded_at FROM awa.cron_events ORDER BY id")
+    for row in times:
+        verdict = await checked(dsn, end, grace_s=4000, since=row["recorded_at"], jobs_kept=True)
+        assert ((), len(times) - row["id"] + 1) == (verdict.findings, verdict.events)
+    await connection.execute("UPDATE awa.cron_jobs SET anchored_at = anchored_at - interval '1 hour'")
+    verdict = await checked(dsn, end, grace_s=40000, since=times[-1]["recorded_at"] + timedelta(seconds=1))
+    assert ["RowAsLogged", "RowAsLogged"] == [finding.rule for finding in verdict.findings]
+
+
+async def test_one_schedule_alone(dsn: str, connection: Session) -> None:
+    end = await lived(dsn, connection)
+    verdict = await checked(dsn, end, grace_s=4000, jobs_kept=True, name="k")
+    assert (["k"], ()) == ([account.name for account in verdict.accounts], verdict.findings)
+    with pytest.raises(ScheduleNotFound):
+        await checked(dsn, end, name="x")
+    with pytest.raises(InvalidArgument, match="grace_s"):
+        await checked(dsn, end, grace_s=-1)
+
+
+async def test_an_unreadable_row_and_infinite_instants_stop_nothing(dsn: str, connection: Session) -> None:
+    await write_row(connection, "broken", "61 * * * *")
+    await write_row(connection, "endless", last_enqueued_at=datetime.max.replace(tzinfo=UTC))
+    await sync(connection, T, schedule("broken"), schedule("fine"))
+    await connection.execute("UPDATE awa.cron_jobs SET anchored_at = 'infinity' WHERE name = 'fine'")
+    await sync(connection, FIRE, schedule("fine", "@daily"))
+    verdict = await checked(dsn, FIRE, grace_s=4000)
+    assert {"broken", "endless", "fine"} == {finding.schedule for finding in verdict.findings}
+
+
+async def test_a_role_that_may_only_read_can_verify(dsn: str, connection: Session) -> None:
+    end = await lived(dsn, connection)
+    await connection.execute(
+        "DROP ROLE IF EXISTS auditor; CREATE ROLE auditor LOGIN; GRANT USAGE ON SCHEMA awa TO auditor;"
+        "GRANT SELECT ON ALL TABLES IN SCHEMA awa TO auditor"
+    )
+    try:
+        async with Database(dsn, SCHEMA, Settings()) as database:
+            ours = database.dedicated
+            as_auditor = lambda purpose, **session: ours(purpose, role="auditor", **session)  # noqa: E731
+            database.dedicated = as_auditor  # type: ignore[method-assign]
+            verdict = await verify(database, grace_s=4000, clock=end)
+        assert verdict.balances
+    finally:
+        await connection.execute("DROP OWNED BY auditor; DROP ROLE auditor")
+
+
+class TestCommand:
+    async def test_it_prints_the_accounts(self, dsn: str, connection: Session) -> None:
+        await lived(dsn, connection)
+        await connection.execute("DELETE FROM awa.cron_jobs WHERE name = 'c'")
+        found = await asyncio.to_thread(commands.run, "verify", "--dsn", dsn, "--grace", "1e12")
+        assert found.returncode == 1, found.stderr
+        assert "c: RowAsLogged: there is no row, but the log has one" in found.stdout
+        as_json = await asyncio.to_thread(commands.run, "verify", "--dsn", dsn, "--grace", "1e9", "--json")
+        told = json.loads(as_json.stdout)
+        assert (1, 1, ["c", "k"]) == (
+            as_json.returncode,
+            told["findings_total"],
+            [account["name"] for account in told["accounts"]],
+        )
+
+    async def test_a_clean_database_is_a_behaviour_of_the_spec(self, dsn: str, connection: Session) -> None:
+        await lived(dsn, connection)
+        found = await asyncio.to_thread(commands.run, "verify", "--dsn", dsn, "--grace", "1e9", "--schedule", "k")
+        assert (0, "") == (found.returncode, found.stderr), found.stdout
+        assert found.stdout.splitlines()[-1].endswith(
+            "a behaviour of the spec, and every due instant is accounted for"
+        )
+
+    async def test_wrong_use_is_told_apart(self, dsn: str) -> None:
+        for arguments, status in (
+            (("--since", "yesterday"), 2),
+            (("--grace", "-1"), 2),
+            (("--schedule", "x"), 3),
+            ((), 0),
+        ):
+            found = await asyncio.to_thread(commands.run, "verify", "--dsn", dsn, *arguments)
+            assert status == found.returncode, (arguments, found.stderr)

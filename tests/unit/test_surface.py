@@ -8,10 +8,12 @@ import awa_cron
 from awa_cron import errors
 
 PUBLIC = [
+    "Account",
     "AwaCronError",
     "Client",
     "DatabaseError",
     "Event",
+    "Finding",
     "InvalidArgument",
     "InvalidCronExpression",
     "InvalidSchedule",
@@ -26,6 +28,7 @@ PUBLIC = [
     "StoredSchedule",
     "StoredScheduleInvalid",
     "UnknownTimezone",
+    "Verdict",
     "due_fires",
     "next_fires",
     "previous_fires",

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 
 import click
 
-from awa_cron import cronexpr, model
-from awa_cron.cli import output
+from awa_cron import cronexpr
+from awa_cron.cli import arguments, output
 from awa_cron.cli.target import Target, ask, database_options, json_option, schema_option
 from awa_cron.client import Client
-from awa_cron.errors import AwaCronError, InvalidArgument
+from awa_cron.errors import AwaCronError
 from awa_cron.model import Event, StoredSchedule
 
 FIRES_SHOWN = 5
@@ -94,7 +94,7 @@ def next_(expression: str, timezone: str, after: str | None, count: int, *, as_j
 
     Quote the expression, so that the shell leaves its stars alone: awa-cron next '0 9 * * MON-FRI'.
     """
-    start = datetime.now(UTC) if after is None else _time(after)
+    start = datetime.now(UTC) if after is None else arguments.time_of("--after", after)
     fires = cronexpr.next_fires(expression, timezone, after=start, count=count)
     if as_json:
         zone = cronexpr.zone(timezone)
@@ -188,11 +188,3 @@ def _told(event: Event) -> str:
 def _in_zone(fire: datetime, timezone: str) -> str:
     local = fire.astimezone(cronexpr.zone(timezone))
     return f"{local:%a %Y-%m-%d %H:%M:%S %Z (%z)}  {output.moment(fire)}"
-
-
-def _time(text: str) -> datetime:
-    try:
-        value = datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidArgument(f"--after is {text!r}: give ISO 8601 with an offset, 2026-03-29T00:00Z") from None
-    return model.aware(value, "--after")

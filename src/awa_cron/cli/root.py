@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from awa_cron.cli import demonstrate, look, operate, run, schema
+from awa_cron.cli import audit, demonstrate, look, operate, run, schema
 from awa_cron.cli.failure import status
 from awa_cron.errors import AwaCronError
 
@@ -42,6 +42,7 @@ for verb in (
     look.show,
     look.next_,
     look.history,
+    audit.verify,
     operate.pause,
     operate.resume,
     operate.trigger,
