@@ -100,7 +100,8 @@ def _edges(replays: Numbers) -> tuple[str, bool]:
     sampled = sum(each["every"] > 1 for each in replays)
     told = (
         f"{total['edges']:,} edges of {total['states']:,} states, {total['disabled']:,} refusals that change "
-        f"nothing ({total['unasked']:,} that nobody can ask for); {total['edges'] / total['seconds']:,.0f} edges a second"
+        f"nothing ({total['unasked']:,} that nobody can ask for); "
+        f"{total['edges'] / total['seconds']:,.0f} edges a second"
     )
     told += f"; {sampled} of {len(replays)} configurations as a sample" if sampled else "; all of them"
     return told, total["edges"] > 0
