@@ -78,7 +78,7 @@ class StoredSchedule(ScheduleState):
 
     Attributes:
         queue_paused: Whether the queue hands out jobs; a schedule's fires go on.
-        broken: Why the row cannot be evaluated; None for a good one.
+        broken: Why the row cannot be evaluated, or its jobs are refused; None for a good one.
     """
 
     broken: str | None

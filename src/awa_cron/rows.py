@@ -18,6 +18,7 @@ from awa_cron.model import (
     ScheduleState,
     StoredSchedule,
 )
+from awa_cron.registration import MAX_NAME_LENGTH, MAX_TAGS
 
 
 class Row(Protocol):
@@ -94,12 +95,27 @@ def stored_schedule(row: Row) -> StoredSchedule:
     return StoredSchedule(
         **{name: row[name] for name in names}
         | {
-            "broken": firing.problem(schedule_state(row)),
+            "broken": firing.problem(schedule_state(row)) or _refused(row),
             "args": json.loads(row["args"]),
             "metadata": json.loads(row["metadata"]),
             "tags": tuple(row["tags"]),
         }
     )
+
+
+def _refused(row: Row) -> str | None:
+    """Return why the table of jobs will refuse this schedule's; rows can be written by hand."""
+    for field, longest in (("kind", MAX_NAME_LENGTH), ("queue", MAX_NAME_LENGTH), ("tags", MAX_TAGS)):
+        if len(row[field]) > longest:
+            return _no_jobs(row, f"{field} has {len(row[field])} characters or entries, the limit is {longest}")
+    for field, most in (("priority", 4), ("max_attempts", 1000)):
+        if not 1 <= row[field] <= most:
+            return _no_jobs(row, f"{field} is {row[field]}, it must be from 1 to {most}")
+    return None
+
+
+def _no_jobs(row: Row, reason: str) -> str:
+    return f"stored schedule {row['name']!r} can have no jobs: {reason}"
 
 
 def job(row: Row) -> Job:

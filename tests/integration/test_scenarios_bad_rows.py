@@ -1,0 +1,142 @@
+"""Bad rows and slow rows beside good ones, on a running leader: the good ones stay on time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from datetime import datetime
+
+import pytest
+
+import awa_cron
+from faults import bad_rows
+from faults.bad_rows import BAD, Lateness
+from tests.integration.support import (
+    HASTY,
+    Session,
+    a_session,
+    events_of,
+    fires_in,
+    fires_of,
+    row_of,
+    running,
+    wait_until,
+)
+
+GOOD = [f"good_{i}" for i in range(20)]
+
+
+async def lateness(session: Session, names: list[str], start: datetime, end: datetime) -> Lateness:
+    rows = await session.fetch(bad_rows.LATENESS, names, start, end)
+    return Lateness.of([row["late_s"] for row in rows])
+
+
+async def write_bad(session: Session) -> None:
+    for name in BAD:
+        await session.execute(bad_rows.INSERT, name)
+        await session.execute(bad_rows.spoil(name), name)
+
+
+async def test_p36_good_rows_stay_on_time_beside_bad_and_held_ones(
+    dsn: str, connection: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = awa_cron.Client(dsn)
+    for name in GOOD:
+        client.periodic(name, "* * * * * *", kind="work", missed_fire_policy="catch_up")
+    client.periodic("held", "* * * * * *", kind="work", missed_fire_policy="catch_up")
+    async with client, running(client.run_forever(work=False)), a_session(dsn) as outsider:
+        await wait_until(lambda: client.leading, "leads")
+        await wait_until(lambda: fires_of(connection, GOOD[-1]), "fires")
+        await write_bad(connection)
+        await outsider.execute("BEGIN")
+        await outsider.execute("SELECT 1 FROM awa.cron_jobs WHERE name = 'held' FOR UPDATE")
+        start = await connection.fetchval("SELECT clock_timestamp()")
+        await asyncio.sleep(4)
+        end = await connection.fetchval("SELECT date_trunc('second', clock_timestamp())")
+        good = await lateness(connection, GOOD, start, end)
+        held = await lateness(connection, ["held"], start, end)
+        shown = {each.name: each.broken for each in await client.list_schedules() if each.broken}
+        await outsider.execute("COMMIT")
+        await wait_until(lambda: fires_in(connection), "goes on")
+
+        async def caught_up() -> bool:
+            return bool((await row_of(connection, "held"))["last_enqueued_at"] >= end)
+
+        await wait_until(caught_up, "P36: the held one loses nothing")
+    assert good.jobs >= 3 * len(GOOD), f"P36: the good ones fire each second: {good}"
+    assert good.p99 < 1.5, f"P36: on time: {good}"
+    assert held.jobs <= 1, "the row was really held"
+    assert BAD.keys() == shown.keys(), "P36: operators see each of them"
+    reports = Counter(record.schedule for record in caplog.records if "broken" in record.message)  # type: ignore[attr-defined]
+    assert dict.fromkeys(BAD, 1) == reports, "P36: each is reported once, not in every pass"
+    fires = (await fires_in(connection))["held"]
+    assert sorted(set(fires)) == fires
+    assert fires[-1] - fires[0] == (fires[1] - fires[0]) * (len(fires) - 1), "P17: none is skipped"
+
+
+async def test_p36_a_refused_row_is_reported_again_when_the_reason_changes(
+    dsn: str, connection: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    await write_bad(connection)
+    async with awa_cron.Client(dsn, settings=HASTY) as client, running(client.run_forever(work=False)):
+
+        def reasons() -> list[str]:
+            records = [vars(record) for record in caplog.records if "broken" in record.message]
+            return [each["reason"] for each in records if each["schedule"] == "refused_priority"]
+
+        await wait_until(reasons, "P36: reported")
+        await asyncio.sleep(1.5)
+        await connection.execute(
+            "UPDATE awa.cron_jobs SET priority = 2, queue = repeat('q', 300) WHERE name = 'refused_priority'"
+        )
+        await wait_until(lambda: len(reasons()) > 1, "P36: once per content")
+        shown = (await client.get_schedule("refused_priority")).broken
+        assert shown is not None
+        assert "queue" in shown
+        await connection.execute("UPDATE awa.cron_jobs SET queue = 'q' WHERE name = 'refused_priority'")
+        await wait_until(lambda: events_of(connection, "refused_priority"), "P36: repaired, it fires")
+        assert (await client.get_schedule("refused_priority")).broken is None
+    assert 2 == len(reasons())
+
+
+VETO = """
+CREATE FUNCTION veto() RETURNS trigger LANGUAGE plpgsql AS $veto$
+BEGIN
+    IF NEW.metadata ->> 'cron_name' = 'vetoed' THEN RAISE EXCEPTION 'not this one'; END IF;
+    RETURN NEW;
+END
+$veto$;
+CREATE TRIGGER veto BEFORE INSERT ON awa.jobs FOR EACH ROW EXECUTE FUNCTION veto()
+"""
+
+
+async def test_p36_a_trigger_of_the_users_refuses_one_schedule_only(
+    dsn: str, connection: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    await connection.execute(VETO)
+    for name in ("good", "vetoed"):
+        await connection.execute(bad_rows.INSERT, name)
+    async with awa_cron.Client(dsn, settings=HASTY) as client, running(client.run_forever(work=False)):
+
+        def reasons() -> list[str]:
+            return [vars(record)["reason"] for record in caplog.records if "broken" in record.message]
+
+        await wait_until(lambda: fires_of(connection, "good"), "P36: the other one fires")
+        await wait_until(reasons, "P36: reported")
+    assert [] == await fires_of(connection, "vetoed")
+    (reason,) = reasons()
+    assert "not this one" in reason
+
+
+@pytest.mark.parametrize("name", BAD)
+async def test_p36_what_is_shown_as_broken_is_what_cannot_fire(dsn: str, connection: Session, name: str) -> None:
+    """Given a row that is bad in one way, when it is shown, then the reason names what is wrong."""
+    await connection.execute(bad_rows.INSERT, name)
+    async with awa_cron.Client(dsn) as client:
+        assert (await client.get_schedule(name)).broken is None
+        await connection.execute(bad_rows.spoil(name), name)
+        broken = (await client.get_schedule(name)).broken
+    assert broken is not None
+    assert name in broken
+    column, value = BAD[name].split(" = ", 1)
+    assert column in broken or value.strip("'").split()[0] in broken
