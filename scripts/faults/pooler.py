@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pwd
 import shutil
 import socket
 import subprocess
@@ -65,8 +66,8 @@ async def a_pooler(database: Database, directory: Path, mode: str = "transaction
     settings.write_text(
         CONFIGURATION.format(name=database.name, target=target, port=port, mode=mode, log=folder / "log")
     )
-    # It refuses to run as root.
-    other_user = _nobody(folder) if os.geteuid() == 0 else None
+    # It refuses to run as root, and an embedded server's socket lies in a folder of another user.
+    other_user = _give(folder, host) if os.geteuid() == 0 else None
     process = subprocess.Popen(  # noqa: ASYNC220 (it goes on beside us)
         [path, str(settings)],
         stdin=subprocess.DEVNULL,
@@ -105,10 +106,11 @@ def _free_port() -> int:
     return port
 
 
-def _nobody(folder: Path) -> str:
-    """Give the folder to a user without rights, who has to reach it."""
-    shutil.chown(folder, "nobody")
+def _give(folder: Path, host: str) -> int:
+    """Give the folder to the owner of the server's socket, or to nobody; return who that is."""
+    owner = Path(host).stat().st_uid if host.startswith("/") else pwd.getpwnam("nobody").pw_uid
+    os.chown(folder, owner, -1)
     for above in folder.parents:
         if (mode := above.stat().st_mode) & 0o011 != 0o011:
             above.chmod(mode | 0o011)
-    return "nobody"
+    return owner

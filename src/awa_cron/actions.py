@@ -23,7 +23,7 @@ import asyncpg
 from awa_cron import firing, rows
 from awa_cron.errors import DatabaseError, StoredScheduleInvalid
 from awa_cron.model import Dropped, FrozenFires, Job, Schedule, ScheduleState, aware
-from awa_cron.sql import DRIVER_ERRORS, Connection, Schema
+from awa_cron.sql import DRIVER_ERRORS, Connection, Schema, told
 
 LOST_RACE = ("40001", "40P01")
 """SQLSTATEs that mean another transaction was first: serialization failure and deadlock."""
@@ -370,4 +370,4 @@ async def asking(action: str) -> AsyncIterator[None]:
     try:
         yield
     except DRIVER_ERRORS as error:
-        raise DatabaseError(f"{action}: {error or type(error).__name__}") from error
+        raise DatabaseError(f"{action}: {told(error)}") from error

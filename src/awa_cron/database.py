@@ -12,9 +12,16 @@ import asyncpg
 from awa_cron import migrate
 from awa_cron.errors import AwaCronError, DatabaseError
 from awa_cron.settings import Settings
-from awa_cron.sql import DRIVER_ERRORS, Connection, Schema
+from awa_cron.sql import DRIVER_ERRORS, Connection, Schema, told
 
 CONNECT_TIMEOUT_S = 10.0
+POOLER = (
+    "there is a transaction pooler in between, and neither session locks nor LISTEN survive it; connect to "
+    "Postgres directly or in session mode"
+)
+PROBES = 5
+PROBES_TIMEOUT_S = 3.0
+_BACKEND = "SELECT pg_backend_pid()"
 
 
 class Database:
@@ -57,7 +64,7 @@ class Database:
                 server_settings={"application_name": "awa_cron"},
             )
         except (*DRIVER_ERRORS, ValueError) as error:
-            raise DatabaseError(f"cannot connect: {error or type(error).__name__}") from error
+            raise DatabaseError(f"cannot connect: {told(error)}") from error
         try:
             async with self.session() as connection:
                 await migrate.require_current(connection, self.schema)
@@ -90,7 +97,7 @@ class Database:
         try:
             connection = await pool.acquire(timeout=timeout_s)
         except DRIVER_ERRORS as error:
-            raise DatabaseError(f"no connection: {error or type(error).__name__}") from error
+            raise DatabaseError(f"no connection: {told(error)}") from error
         try:
             async with asyncio.timeout(timeout_s):
                 yield connection
@@ -116,21 +123,56 @@ class Database:
             session: Server settings of this session, by name.
 
         Raises:
-            DatabaseError: No connection can be made.
+            DatabaseError: No connection can be made, or a pooler would share it with others.
         """
         connection: asyncpg.Connection[asyncpg.Record] | None = None
         try:
-            connection = await asyncpg.connect(self._dsn, timeout=CONNECT_TIMEOUT_S)
+            # No cache of statements: what is asked here is asked rarely, and poolers mix such caches up.
+            connection = await asyncpg.connect(self._dsn, timeout=CONNECT_TIMEOUT_S, statement_cache_size=0)
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                await self._require_own_backend(connection)
                 for name, value in {"application_name": f"awa_cron {purpose}", **session}.items():
                     await connection.execute("SELECT set_config($1, $2, false)", name, value)
         except BaseException as error:
             if connection is not None:
                 connection.terminate()
             if isinstance(error, (*DRIVER_ERRORS, ValueError)):
-                raise DatabaseError(f"cannot connect the {purpose}: {error or type(error).__name__}") from error
+                raise DatabaseError(f"cannot connect the {purpose}: {told(error)}") from error
             raise
         return connection
+
+    async def _require_own_backend(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
+        """Check that no pooler lends this session's server process to others between its statements.
+
+        A pooler gives clients process ids of its own making. In session mode the process behind it is still ours
+        alone; otherwise somebody else, here a second session, gets it as soon as we are idle.
+
+        Raises:
+            DatabaseError: It does.
+        """
+        ours = await _backend(connection)
+        if ours == connection.get_server_pid():
+            return
+        other = await asyncpg.connect(self._dsn, timeout=CONNECT_TIMEOUT_S, statement_cache_size=0)
+        try:
+            async with asyncio.timeout(PROBES_TIMEOUT_S):
+                for _ in range(PROBES):
+                    # First beside a transaction of the other's, then alone: whatever order a pooler lends in.
+                    async with other.transaction():
+                        theirs = await other.fetchval(_BACKEND)
+                        beside = await _backend(connection)
+                    if theirs == ours or {ours} != {beside, await _backend(connection)}:
+                        raise DatabaseError(POOLER)
+        except TimeoutError:
+            return  # the pooler has no process left for the other session, so ours is not lent
+        finally:
+            other.terminate()
+
+
+async def _backend(connection: asyncpg.Connection[asyncpg.Record]) -> object:
+    """Return the server process that answers; in a transaction, within which no pooler changes it."""
+    async with connection.transaction():
+        return await connection.fetchval(_BACKEND)
 
 
 def _cut(connection: Connection) -> None:

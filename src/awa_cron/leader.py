@@ -11,9 +11,9 @@ import logging
 import asyncpg
 
 from awa_cron import actions
-from awa_cron.database import Database
+from awa_cron.database import POOLER, Database
 from awa_cron.errors import DatabaseError, LeadershipLost
-from awa_cron.sql import DRIVER_ERRORS
+from awa_cron.sql import DRIVER_ERRORS, told
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class Leader:
                 found = await actions.ping_leader(self._connection, self._database.schema)
         except (DatabaseError, TimeoutError) as error:
             self.abandon()
-            raise LeadershipLost(f"the leader's session does not answer: {error or 'timeout'}") from error
+            raise LeadershipLost(f"the leader's session does not answer: {told(error)}") from error
         except BaseException:
             self.abandon()
             raise
@@ -78,8 +78,7 @@ class Leader:
         other = found.backend_pid != self.backend_pid
         self.abandon()
         raise LeadershipLost(
-            "another backend answers for the leader's session: there is a transaction pooler in between, and "
-            "session locks do not survive it; connect the leader to Postgres directly or in session mode"
+            f"another backend answers for the leader's session: {POOLER}"
             if other
             else "the leader's session no longer holds the lock"
         )
@@ -126,6 +125,8 @@ class Leader:
             tcp_keepalives_idle="10",
             tcp_keepalives_interval="5",
             tcp_keepalives_count="3",
+            # Probes are not sent while an answer waits to be acknowledged; that wait is bounded too.
+            tcp_user_timeout="25s",
         )
         self._lost = asyncio.Event()
         lost = self._lost

@@ -154,13 +154,18 @@ class Scheduler:
 
     async def _lead_forever(self) -> None:
         interval_s = self._database.settings.election_interval_s
+        reported = ""
         while True:
             try:
-                if await self._leader.acquire():
+                leads = await self._leader.acquire()
+                reported = ""
+                if leads:
                     log.info("leading", extra={"actor": self._actor, "backend_pid": self._leader.backend_pid})
                     await self._term()
             except (DatabaseError, LeadershipLost) as error:
-                log.warning("not leading", extra={"actor": self._actor, "reason": str(error)})
+                if str(error) != reported:  # it is tried again soon, and may fail like this for hours
+                    log.warning("not leading", extra={"actor": self._actor, "reason": str(error)})
+                reported = str(error)
             await asyncio.sleep(interval_s * random.uniform(1.0, 1.25))  # noqa: S311
 
     async def _term(self) -> None:
@@ -215,9 +220,12 @@ def _until_next_pass_s(now: datetime | None, interval_s: float) -> float:
 
 
 def _refused_content(error: DatabaseError) -> bool:
-    """Tell whether the server refused the data of a statement, which another batch may not share."""
+    """Tell whether the server refused the data of a statement, which another batch may not share.
+
+    The classes: data exceptions, constraints, limits, and what a trigger of the user's raises.
+    """
     cause = error.__cause__
-    return isinstance(cause, asyncpg.PostgresError) and (cause.sqlstate or "")[:2] in {"22", "23", "54"}
+    return isinstance(cause, asyncpg.PostgresError) and (cause.sqlstate or "")[:2] in {"22", "23", "54", "P0"}
 
 
 def _log_sync(outcome: actions.SyncOutcome) -> None:

@@ -19,7 +19,7 @@ from awa_cron import queue_actions
 from awa_cron.database import Database
 from awa_cron.errors import DatabaseError
 from awa_cron.model import Job, JobState
-from awa_cron.sql import DRIVER_ERRORS
+from awa_cron.sql import DRIVER_ERRORS, told
 
 Handler: TypeAlias = Callable[[Job], Awaitable[None] | None]
 
@@ -215,11 +215,15 @@ class Worker:
 
     async def _listen_forever(self) -> None:
         """Wake on notifications; while the connection is away, polling goes on."""
+        reported = ""
         while True:
             try:
                 await self._listen()
+                reported = ""
             except DatabaseError as error:
-                log.warning("not listening", extra={"error": str(error)})
+                if str(error) != reported:
+                    log.warning("not listening", extra={"error": str(error)})
+                reported = str(error)
             await asyncio.sleep(self._database.settings.poll_interval_s)
 
     async def _listen(self) -> None:
@@ -232,7 +236,7 @@ class Worker:
             self._wake.set()
             await ended.wait()
         except DRIVER_ERRORS as error:
-            raise DatabaseError(f"listen: {error or type(error).__name__}") from error
+            raise DatabaseError(f"listen: {told(error)}") from error
         finally:
             connection.terminate()
 

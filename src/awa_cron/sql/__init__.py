@@ -22,6 +22,12 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolC
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 """What using a session can raise. The third comes when the server ends the session just as it is used."""
 
+
+def told(error: BaseException) -> str:
+    """Return a driver's error in words; some have no text."""
+    return str(error) or type(error).__name__
+
+
 _FILES = resources.files(__name__)
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,47}")
 _IN_STATEMENT = re.compile(r"\bawa\.")
