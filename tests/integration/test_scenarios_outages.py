@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
@@ -62,6 +63,20 @@ async def test_d06_a_frozen_backend_costs_the_term(dsn: str, connection: Session
         await fired(connection, stopped)
         pids = [each["details"]["backend_pid"] for each in await events_of(connection, None)]
         assert 2 == len(set(pids)), "D06: in a new session"
+
+
+async def test_a_pass_that_fails_costs_neither_the_term_nor_the_process(dsn: str, connection: Session) -> None:
+    await each_second(connection)
+    settings = dataclasses.replace(HASTY, statement_timeout_s=0.3)
+    async with awa_cron.Client(dsn, settings=settings) as client, running(client.run_forever()) as task:
+        await fired(connection, 0)
+        async with a_session(dsn) as blocker:
+            await blocker.execute("BEGIN; LOCK TABLE awa.cron_jobs IN ACCESS EXCLUSIVE MODE")
+            await asyncio.sleep(1)
+            await blocker.execute("COMMIT")
+        await fired(connection, len(await fires_of(connection)))
+        assert (True, False) == (client.leading, task.done())
+    assert 1 == len(await events_of(connection, None, "acquire_leader")), "P06: its lock was never in doubt"
 
 
 async def test_d06_a_frozen_backend_costs_the_candidacy(dsn: str) -> None:
