@@ -108,6 +108,7 @@ class Bench:
         environment = {name: value for name, value in os.environ.items() if name not in NOT_INHERITED} | {
             "PYTHONPATH": str(copy / "src"),
             "AWA_CRON_TEST_DSN": self.dsn,
+            "AWA_CRON_ASSURANCE_PROCESSES": "1",  # several mutants run beside each other instead
             "HYPOTHESIS_PROFILE": "mutants",
             "COLUMNS": "300",
         }

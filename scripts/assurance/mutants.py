@@ -43,7 +43,7 @@ class Mutant:
         old: Text that stands there exactly once; ``new`` takes its place.
         breaks: What no longer holds.
         suite: The suite that has to fail.
-        tests: Tests of the suite, by name, if it need not be run as a whole.
+        tests: Tests of the suite, by name, also with parameters in brackets, if it need not be run as a whole.
         equivalent: Why nothing can notice it, if so; the suite then has to pass.
     """
 
@@ -83,7 +83,7 @@ class Mutants:
     def arguments(self, mutant: Mutant) -> list[str]:
         """Return what pytest is to run against a mutant."""
         suite = self.suites[mutant.suite]
-        return [f"{suite.file_of[test]}::{test}" for test in mutant.tests] or list(suite.files)
+        return [f"{suite.file_of[_function(test)]}::{test}" for test in mutant.tests] or list(suite.files)
 
 
 def read_mutants() -> Mutants:
@@ -117,6 +117,11 @@ def _mutant(entry: dict[str, Any]) -> Mutant:
         raise CannotRunError(f"tests/mutants.toml: {entry.get('name', entry)}: {error}") from None
 
 
+def _function(test: str) -> str:
+    """Return a test's name without the parameters in brackets."""
+    return test.partition("[")[0]
+
+
 def _repeated(mutants: list[Mutant]) -> Iterator[str]:
     yield from (f"{name} is there twice" for name, count in Counter(m.name for m in mutants).items() if count > 1)
 
@@ -138,5 +143,5 @@ def _problems(mutant: Mutant, suites: dict[str, Suite]) -> Iterator[str]:
     if suite is None or not suite.files:
         yield f"{mutant.name}: there is no suite {mutant.suite}"
     else:
-        unknown = [test for test in mutant.tests if test not in suite.file_of]
+        unknown = [test for test in mutant.tests if _function(test) not in suite.file_of]
         yield from (f"{mutant.name}: the suite {mutant.suite} has no {test}" for test in unknown)

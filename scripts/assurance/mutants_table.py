@@ -65,9 +65,7 @@ def _counts(mutants: Iterable[Mutant]) -> str:
     equivalent = sum(each.equivalent is not None for each in mutants)
     named = ", ".join(f"{name} {count}" for name, count in suites.most_common())
     total = suites.total() + equivalent
-    return (
-        f"{total} mutants: {suites.total()} that a suite has to kill ({named}), {equivalent} that none can."
-    )
+    return f"{total} mutants: {suites.total()} that a suite has to kill ({named}), {equivalent} that none can."
 
 
 def _parts() -> tuple[str, str, str]:
