@@ -11,6 +11,7 @@ from assurance.symbolic import (
     ARGUMENTS,
     COALESCES,
     FIRES_OF,
+    SETTLED,
     Bool,
     Definition,
     Frozen,
@@ -40,8 +41,8 @@ def small(state: State, last_instant: int) -> list[Bool]:
 
     i, s = z3.Const("any_i", Instance), z3.Const("any_s", Schedule)
     d, f = z3.Const("any_d", Definition), z3.Const("any_f", Instant)
-    row, frozen, settled = state.rows(S), state.frozen(I, S), z3.Function("settled", Instant, z3.BoolSort())
-    somewhere = z3.Or(state.jobs(S, f) != 0, state.fires(I, S, f), FIRES_OF(d, f), settled(f))
+    row, frozen = state.rows(S), state.frozen(I, S)
+    somewhere = z3.Or(state.jobs(S, f) != 0, state.fires(I, S, f), FIRES_OF(d, f), SETTLED(f))
     return [
         z3.ForAll([i], z3.And(i == I, i == ARGUMENTS.i)),
         z3.ForAll([s], z3.And(s == S, s == ARGUMENTS.s)),

@@ -6,8 +6,8 @@ step properties. A query asks for a state that satisfies the invariant and in wh
 ``unsat`` means that there is none, so the claim is proved. ``unknown`` is a failure, whatever is wanted.
 
 There are two proofs. The first assumes nothing of the evaluator: a pass may bring any instants, and the settling of
-an edit any that its statement lets through, which are after the anchor and the last fire and not after the clock. The
-second assumes that fires are what the expression has, and shows more: jobs fit the definition and leave no gap.
+an edit any that its statement lets through, which are after the anchor and the last fire and not after the clock.
+The second assumes that fires are what the expression has, and shows more: jobs fit the definition and leave no gap.
 
 A proof that cannot fail proves nothing, so there are queries that must find something: every action is possible in
 a state that satisfies the invariant; and wherever a guard, another small operator, or a part of the invariant is

@@ -56,6 +56,10 @@ Holder = datatype("MaybeInstance", "held", ("by", Instance))
 
 FIRES_OF = z3.Function("FiresOf", Definition, Instant, z3.BoolSort())
 COALESCES = z3.Function("coalesces", Schedule, z3.BoolSort())
+READ_FIRES = z3.Function("read_fires", Schedule, Instant, z3.BoolSort())
+"""What the evaluator returns for a pass."""
+SETTLED = z3.Function("settled", Instant, z3.BoolSort())
+"""What it returns for an edit."""
 
 GUARDS = ("LastAsRead", "DefinedAsRead", "Unpaused", "Advances", "AfterAnchor", "AlreadyDue")
 
@@ -264,9 +268,8 @@ class Protocol:
     def read_cron_state(self, state: State, a: Arguments) -> Step:
         """ReadCronState."""
         read = z3.Function("read", Schedule, Frozen)
-        read_fires = z3.Function("read_fires", Schedule, Instant, z3.BoolSort())
         s = z3.Const("any_s", Schedule)
-        sensible = z3.ForAll([s], self.evaluation(state, s, read(s), lambda f: read_fires(s, f)))
+        sensible = z3.ForAll([s], self.evaluation(state, s, read(s), lambda f: READ_FIRES(s, f)))
         something = z3.Exists([s], Frozen.is_frozen(read(s)))
         return Step(
             z3.And(state.up(a.i), state.believes(a.i), z3.Not(state.snapshot(a.i)), sensible, something),
@@ -274,7 +277,7 @@ class Protocol:
                 state,
                 snapshot=but(state.snapshot, a.i, z3.BoolVal(True)),
                 frozen=lambda i, s: z3.If(i == a.i, read(s), state.frozen(i, s)),
-                fires=lambda i, s, f: z3.If(i == a.i, read_fires(s, f), state.fires(i, s, f)),
+                fires=lambda i, s, f: z3.If(i == a.i, READ_FIRES(s, f), state.fires(i, s, f)),
             ),
         )
 
@@ -348,7 +351,6 @@ class Protocol:
     def sync(self, state: State, a: Arguments) -> Step:
         """Sync: insert the row; or settle what is due, then write the new definition."""
         row, settles = state.rows(a.s), z3.Bool("settles")
-        settled = z3.Function("settled", Instant, z3.BoolSort())
         first, newest = z3.Ints("settled_first settled_newest")
         f = z3.Int("f")
         anchor = self.anchor_on_insert(state.now, state.floor(a.s))
@@ -357,13 +359,13 @@ class Protocol:
         edited = Row.row(a.d, last, self.anchor_on_edit(state.now, Row.anchor(row)), Row.paused(row))
         if self.sound:
             nothing = z3.Or(Row.paused(row), z3.ForAll([f], z3.Not(due(row, state.now, f))))
-            some = chosen(a.s, row, state.now, settled)
+            some = chosen(a.s, row, state.now, SETTLED)
         else:
-            nothing, some = z3.BoolVal(True), within(row, state.now, settled)
-        settling = z3.If(settles, z3.And(z3.Not(Row.paused(row)), ordered(settled, first, newest), some), nothing)
+            nothing, some = z3.BoolVal(True), within(row, state.now, SETTLED)
+        settling = z3.If(settles, z3.And(z3.Not(Row.paused(row)), ordered(SETTLED, first, newest), some), nothing)
 
         def with_jobs(s: Term, f: Term) -> Term:
-            made = z3.And(s == a.s, exists(row), settles, settled(f))
+            made = z3.And(s == a.s, exists(row), settles, SETTLED(f))
             return state.jobs(s, f) + z3.If(made, 1, 0)
 
         return Step(
