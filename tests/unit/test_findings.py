@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+
 from assurance.findings import Line, lines
 
 RUN = {
