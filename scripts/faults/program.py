@@ -127,6 +127,6 @@ def _clocks(dice: random.Random, seconds: float, _: Sequence[str], __: int) -> I
         for hours in dice.sample((-1, 0, 0, 1), 4):
             if at_s > seconds:
                 return
-            target = str(dice.randrange(2))
+            target = LEADER if dice.random() < 0.6 else str(dice.randrange(2))
             yield Step(at_s=at_s, lane="", what="step_clock", target=target, amount=hours * 3600.0)
             at_s += dice.uniform(1.5, 4)

@@ -1,4 +1,4 @@
-"""Whether a run balances, and its numbers."""
+"""Whether a run balances, and its numbers. What the log allows is judged by ``awa-cron verify``."""
 
 from __future__ import annotations
 
@@ -9,30 +9,33 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from faults import ROOT
-from faults.accounts import Account, account
+from faults import ROOT, CannotRunError
 from faults.bad_rows import Lateness
-from faults.cluster import Cluster
-from faults.operators import Operators
+from faults.instances import Instance
 from faults.server import Database
-from faults.strikes import Strikes
-
-if TYPE_CHECKING:
-    from faults.chaos import Run
 
 HEALTHY_P99_S = 1.5
-AROUND = timedelta(seconds=5)
 
-EVENTS = "SELECT * FROM awa.cron_events WHERE name IS NOT NULL ORDER BY name, id"
-FIRES = """
-SELECT metadata ->> 'cron_name' AS name, (metadata ->> 'cron_fire_time')::timestamptz AS fire,
-    extract(epoch FROM created_at - (metadata ->> 'cron_fire_time')::timestamptz)::float8 AS late_s
+LOST = (
+    "CatchUpContiguous",
+    "CatchUpFiresEventuallyEnqueued",
+    "CoalesceOnlyLatest",
+    "CoalescedLatestFireEventuallyEnqueued",
+    "EditSettles",
+    "RemoveLeavesJobs",
+)
+DUPLICATED = ("NoDuplicateFire", "FiresAdvance", "Advances", "AfterAnchor", "NoRetroactiveFire")
+"""Rules of ``awa-cron verify``, by what it means when one is broken."""
+
+BECAME = ("enqueued", "settled", "coalesced", "paused", "dropped", "removed", "held", "pending")
+
+LATENESS = """
+SELECT extract(epoch FROM created_at - (metadata ->> 'cron_fire_time')::timestamptz)::float8 AS late_s
 FROM awa.jobs
-WHERE metadata ? 'cron_fire_time'
-ORDER BY id
+WHERE metadata ? 'cron_fire_time' AND metadata ->> 'cron_name' = ANY ($1)
 """
 UNFINISHED = """
 SELECT j.id, j.state, j.attempt, count(r.id) AS runs, j.errors::text AS errors
@@ -43,131 +46,97 @@ HAVING j.state != 'completed' OR count(r.id) = 0 OR count(r.id) > j.attempt
 ORDER BY j.id
 """
 WINDOW = """
-SELECT id, recorded_at, clock, action, name, actor, fires, job_ids, last_enqueued_at, details
-FROM awa.cron_events
-WHERE (name = $1 OR name IS NULL) AND recorded_at BETWEEN $2 AND $3
+SELECT * FROM awa.cron_events
+WHERE (name = $1 OR name IS NULL) AND id BETWEEN $2 - 20 AND $3 + 5
 ORDER BY id
 LIMIT 60
 """
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Verdict:
-    """What came of a run.
+class Books:
+    """What ``awa-cron verify`` says of a database, and how often somebody took the lead there.
 
     Attributes:
-        numbers: For the report.
-        windows: The log of events around each instant that does not balance.
+        became: Due instants by what became of them.
+        windows: The log around the first findings.
     """
 
-    ok: bool
-    numbers: dict[str, Any]
+    became: Counter[str]
+    findings: Sequence[dict[str, Any]]
     windows: dict[str, list[str]]
+    terms: int
+
+    @classmethod
+    async def of(cls, database: Database) -> Books:
+        """Ask it.
+
+        Raises:
+            CannotRunError: It does not answer.
+        """
+        command = [sys.executable, "-m", "awa_cron", "verify", "--json", "--jobs-kept", "--dsn", database.dsn]
+        answer = await asyncio.to_thread(
+            subprocess.run,
+            command,
+            capture_output=True,
+            env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
+            check=False,
+        )
+        if answer.returncode not in {0, 1} or not answer.stdout:
+            raise CannotRunError(f"awa-cron verify does not answer: {answer.stderr.decode()}")
+        said = json.loads(answer.stdout)
+        findings = said["findings"]
+        if (answer.returncode == 0) is bool(findings):
+            raise CannotRunError("awa-cron verify contradicts itself")
+        count = await database.value("SELECT count(*) FROM awa.cron_events WHERE action = 'acquire_leader'")
+        return cls(
+            became=Counter({what: sum(each[what] for each in said["accounts"]) for what in BECAME}),
+            findings=findings,
+            windows={_told(each): await _window(database, each) for each in findings[:5]},
+            terms=int(count),
+        )
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """For the report."""
+        return {
+            "leader_changes": max(0, self.terms - 1),
+            "fires_due": self.became.total(),
+            "became": dict(self.became),
+            "jobs": self.became["enqueued"] + self.became["settled"],
+            "lost": self.broken(LOST) + self.became["pending"],
+            "duplicated": self.broken(DUPLICATED),
+            "findings": [_told(each) for each in self.findings[:50]],
+        }
+
+    def broken(self, rules: Sequence[str]) -> int:
+        """Return how often rules were broken."""
+        return sum(each["rule"] in rules for each in self.findings)
 
 
-async def judge(
-    run: Run,
-    *,
-    strikes: Strikes,
-    operators: Operators,
-    cluster: Cluster,
-    clocked: Cluster,
-    until: datetime,
-    bad: dict[str, Any],
-) -> Verdict:
-    """Balance both databases, and collect what the run has counted."""
-    accounts = await _accounts(cluster.database, until)
-    # Its clock may stand anywhere in the end: only what was enqueued can be asked for.
-    aside = await _accounts(clocked.database, None)
-    unfinished = await cluster.database.fetch(UNFINISHED)
-    fires = await cluster.database.fetch(FIRES)
-    terms = await _terms(cluster.database), await _terms(clocked.database)
-    everybody = [*cluster.instances, *clocked.instances, *strikes.pooled]
-    crashes = [f"{each}: {crash}" for each in everybody for crash in each.crashes()]
-    checks = {
-        "nothing lost": not any(each.lost for each in (*accounts, *aside)),
-        "nothing twice": not any(each.duplicated for each in (*accounts, *aside)),
-        "nothing invented": not any(each.stray for each in (*accounts, *aside)),
-        "every job ran": not unfinished,
-        "no instance crashed": not crashes,
-        "bad rows held nothing back": bad["healthy"]["p99"] < HEALTHY_P99_S and bad["healthy"]["jobs"] > 0,
-        "bad rows reported and shown": not (bad["unseen"] or bad["unreported"] or bad["repeated"]),
-        "the log verifies": await _verified(cluster.database),
-        "the clocks' log verifies": await _verified(clocked.database),
-    }
-    counts: Counter[str] = sum((each.counts for each in accounts), Counter())
-    ended = sum((each.ended for each in everybody), Counter[int]())
-    numbers = {
-        "faults": dict(sorted(run.struck.items())),
-        "skipped": run.skipped,
-        "operations": dict(sorted(operators.done.items())),
-        "ended_in_the_middle_of_atomic_enqueue": strikes.in_the_middle,
-        "leader_changes": max(0, terms[0] - 1),
-        "instances_started": sum(each.starts for each in everybody),
-        "ends_nobody_asked_for": {str(status): count for status, count in sorted(ended.items())},
-        "fires_due": sum(each.due for each in accounts),
-        "became": dict(sorted(counts.items())),
-        "jobs": len(fires),
-        "lost": sum(len(each.lost) for each in accounts),
-        "duplicated": sum(len(each.duplicated) for each in accounts),
-        "lateness_s": dataclasses.asdict(Lateness.of([row["late_s"] for row in fires])),
-        "bad_rows": bad,
-        "clocks": {
-            "leader_changes": max(0, terms[1] - 1),
-            "fires_due": sum(each.due for each in aside),
-            "jobs": sum(each.counts["enqueued"] for each in aside),
-            "lost": sum(len(each.lost) for each in aside),
-            "duplicated": sum(len(each.duplicated) for each in aside),
-        },
-        "verdicts": checks,
-        "trouble": run.trouble,
-        "unfinished": [str(dict(row)) for row in unfinished[:20]],
-        "crashes": crashes[:5],
-    }
-    windows = await _windows(cluster.database, accounts) | await _windows(clocked.database, aside)
-    return Verdict(all(checks.values()), numbers, windows)
+async def lateness(database: Database, schedules: Sequence[str]) -> dict[str, Any]:
+    """Return how late the automatic jobs of some schedules were."""
+    return dataclasses.asdict(Lateness.of([row["late_s"] for row in await database.fetch(LATENESS, schedules)]))
 
 
-async def _accounts(database: Database, until: datetime | None) -> list[Account]:
-    events: dict[str, list[dict[str, Any]]] = {}
-    for row in await database.fetch(EVENTS):
-        events.setdefault(row["name"], []).append(dict(row) | {"details": json.loads(row["details"])})
-    jobs: dict[str, list[datetime]] = {}
-    for row in await database.fetch(FIRES):
-        jobs.setdefault(row["name"], []).append(row["fire"])
-    return [
-        account(name, events.get(name, []), jobs.get(name, []), until)
-        for name in sorted(events.keys() | jobs.keys())
-    ]
+async def unfinished(database: Database) -> list[str]:
+    """Return the jobs that have not run, or were run more often than handed out."""
+    return [str(dict(row)) for row in await database.fetch(UNFINISHED)]
 
 
-async def _terms(database: Database) -> int:
-    count = await database.value("SELECT count(*) FROM awa.cron_events WHERE action = 'acquire_leader'")
-    return int(count)
+def ends(instances: Iterable[Instance]) -> dict[str, int]:
+    """Return the exit statuses of ends that nobody asked for, and how often."""
+    counts = sum((each.ended for each in instances), Counter[int]())
+    return {str(status): count for status, count in sorted(counts.items())}
 
 
-async def _verified(database: Database) -> bool:
-    """Ask ``awa-cron verify``."""
-    command = [sys.executable, "-m", "awa_cron", "verify", "--json", "--dsn", database.dsn]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    answer = await asyncio.to_thread(
-        subprocess.run, command, capture_output=True, env=environment, check=False, text=True
-    )
-    if answer.returncode != 0:
-        print(answer.stdout[-3000:], answer.stderr[-3000:], file=sys.stderr)
-    return answer.returncode == 0
+async def _window(database: Database, finding: dict[str, Any]) -> list[str]:
+    events = finding["events"]
+    if not events:
+        return []
+    rows = await database.fetch(WINDOW, finding["schedule"], min(events), max(events))
+    return [json.dumps(dict(row), default=str) for row in rows]
 
 
-async def _windows(database: Database, accounts: list[Account]) -> dict[str, list[str]]:
-    """Return the log around the first instants of each schedule that does not balance."""
-    found = {}
-    for each in accounts:
-        for instant in sorted(each.lost | each.duplicated | each.stray)[:2]:
-            rows = await database.fetch(WINDOW, each.name, instant - AROUND, instant + 2 * AROUND)
-            what = "lost" if instant in each.lost else "twice" if instant in each.duplicated else "invented"
-            found[f"{each.name} {instant.isoformat()} {what}"] = [_told(dict(row)) for row in rows]
-    return found
-
-
-def _told(row: dict[str, Any]) -> str:
-    return json.dumps(row, default=str)
+def _told(finding: dict[str, Any]) -> str:
+    return f"{finding['schedule']}: {finding['rule']}: {finding['message']}"
