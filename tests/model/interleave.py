@@ -12,19 +12,17 @@ import asyncio
 import contextlib
 import functools
 import random
-from collections.abc import AsyncIterator, Callable, Container, Sequence
+from collections.abc import AsyncIterator, Container, Sequence
 from typing import Self
 
 import asyncpg
 
 from awa_cron.sql import Schema
 from tests.model.cluster import Cluster, instant
-from tests.model.parties import EXPRESSIONS, ONLY_LOOKS, PROTOCOL, SCHEDULES, Part, Party, Scene, Session, Shared
+from tests.model.orders import Choose, Orders, Step
+from tests.model.parties import EXPRESSIONS, ONLY_LOOK, PROTOCOL, SCHEDULES, Part, Party, Scene, Session, Shared
 from tests.model.serial_orders import BEFORE, MAY_WAIT, NOBODY, Level, Run, judge
 from tests.model.spec_state import State
-
-Step = tuple[int, str]
-Choose = Callable[[Sequence[Step]], Step]
 
 LEVELS: tuple[Level, ...] = ("read_committed", "repeatable_read", "serializable")
 POLL_S = 0.001
@@ -44,6 +42,7 @@ class Stage:
         self.counts = self.shared.counts
         self.may_wait: Container[str] = MAY_WAIT
         self._sessions: list[Session] = []
+        self._puts = 0
         self._dsn = dsn
         self._cluster = Cluster(
             dsn,
@@ -71,38 +70,25 @@ class Stage:
             session.terminate()
         await self._cluster.close()
 
-    async def every_order(
-        self, scene: Scene, parties: Sequence[Party], *, commuting: bool = False
-    ) -> AsyncIterator[Run]:
-        """Run all orders of the parties' steps; two that differ by steps that commute once, unless asked for."""
-        path: list[tuple[Step, list[Step]]] = []
+    async def every_order(self, scene: Scene, parties: Sequence[Party]) -> AsyncIterator[Run]:
+        """Run all orders of the parties' steps."""
+        orders = Orders(lambda one, other: commute(parties, one, other))
         while True:
-            depth = 0
-
-            def choose(options: Sequence[Step]) -> Step:
-                nonlocal depth
-                if depth == len(path):
-                    path.append((options[0], list(options[1:])))
-                depth += 1
-                step = path[depth - 1][0]
-                assert step in options, f"the same steps led elsewhere this time: {step} of {options}"
-                return step
-
-            yield await self.run(scene, parties, choose, commuting=commuting)
-            while path and not path[-1][1]:
-                path.pop()
-            if not path:
+            run = await self.run(scene, parties, orders.choose)
+            if not orders.repeated:
+                self.counts["runs"] += 1
+                yield run
+            if not orders.advance():
                 return
-            _, others = path.pop()
-            path.append((others[0], others[1:]))
 
     async def some_orders(self, scene: Scene, parties: Sequence[Party], number: int) -> None:
         """Run some orders of the parties' steps, the same ones each time."""
         chance = random.Random(f"{scene.name} {parties}")
         for _ in range(number):
             await self.run(scene, parties, chance.choice)
+            self.counts["runs"] += 1
 
-    async def run(self, scene: Scene, parties: Sequence[Party], choose: Choose, *, commuting: bool = True) -> Run:
+    async def run(self, scene: Scene, parties: Sequence[Party], choose: Choose) -> Run:
         """Run one order of the steps, and judge it."""
         stale = any(party.does == "stale sync" for party in parties)
         await self._put(scene.earlier if stale else scene.start)
@@ -119,7 +105,7 @@ class Stage:
         self.shared.moment = 0
         taken: list[Step] = []
         try:
-            while options := self._options(parts, taken, commuting=commuting):
+            while options := self._options(parts):
                 index, step = choose(options)
                 held = NOBODY.union(*(other.holds for other in parts if other is not parts[index]))
                 self.shared.moment += 1
@@ -133,7 +119,6 @@ class Stage:
                 part.task.cancel()
         observed = await self._cluster.observe(scene.start.now)
         run = Run(steps=tuple(taken), accounts=tuple(part.account for part in parts), observed=observed)
-        self.counts["runs"] += 1
         try:
             judge(PROTOCOL, scene.start, run, self.shared.level, self.may_wait)
         except AssertionError as error:
@@ -142,33 +127,12 @@ class Stage:
             raise AssertionError(f"{error}\n{scene.name}, {self.shared.level}: {told}") from error
         return run
 
-    def _options(self, parts: Sequence[Part], taken: Sequence[Step], *, commuting: bool) -> list[Step]:
-        """Return the next steps to choose from."""
+    @staticmethod
+    def _options(parts: Sequence[Part]) -> list[Step]:
+        """Return the next steps to choose from; of equal parties that have not begun, the first is to go first."""
         ready = [(index, part.next) for index, part in enumerate(parts) if part.next is not None]
-        if commuting:
-            return ready
-        different = [
-            step for step in ready if not self._is_twin(parts, step[0]) and not self._commutes(parts, taken, step)
-        ]
-        return different or ready[:1]
-
-    @staticmethod
-    def _is_twin(parts: Sequence[Part], index: int) -> bool:
-        """Tell whether an equal party that has not begun either comes before this one."""
-        return any(
-            part.role == parts[index].role and not part.began and not parts[index].began for part in parts[:index]
-        )
-
-    @staticmethod
-    def _commutes(parts: Sequence[Part], taken: Sequence[Step], step: Step) -> bool:
-        """Tell whether the step and the last one, of a later party, could change places and nobody would know."""
-        if not taken or taken[-1][0] <= step[0]:
-            return False
-        one, other = ((parts[index], what) for index, what in (taken[-1], step))
-        for (looker, look), (writer, write) in ((one, other), (other, one)):
-            if look in ONLY_LOOKS and not looker.commits(look) and not writer.commits(write):
-                return True
-        return False
+        new = [part.role if not part.began else None for part in parts]
+        return [(index, step) for index, step in ready if new[index] is None or new[index] not in new[:index]]
 
     async def _settle(self, parts: Sequence[Part]) -> None:
         """Wait until every party has come to its next step or to its end, or waits for a lock."""
@@ -204,24 +168,21 @@ class Stage:
 
     async def _put(self, state: State) -> None:
         """Make the database's state this one."""
-        if self.counts["runs"] % 200 == 199:
+        self._puts += 1
+        if self._puts % 200 == 0:
             await self._cluster.operator.execute("TRUNCATE awa.cron_jobs, awa.jobs, awa.cron_events")
         await self._cluster.operator.execute(in_sql(state))
 
 
-def until(*wanted: Step) -> Choose:
-    """Go on with a party until it has taken the step that is wanted first, and so on; then with whoever can."""
-    left = list(wanted)
-
-    def choose(options: Sequence[Step]) -> Step:
-        if not left:
-            return options[0]
-        step = next(step for step in options if step[0] == left[0][0])
-        if step == left[0]:
-            left.pop(0)
-        return step
-
-    return choose
+def commute(parties: Sequence[Party], one: Step, other: Step) -> bool:
+    """Tell whether steps of two parties, one right after the other, can change places and nobody would know."""
+    for (looks, look), (writes, write) in ((one, other), (other, one)):
+        looker, writer = parties[looks], parties[writes]
+        if look in ONLY_LOOK and not looker.commits(look) and not writer.commits(write):
+            return True
+        if look == "lock" and "sync" not in writer.does:
+            return True
+    return False
 
 
 @functools.cache

@@ -44,7 +44,7 @@ DEFINITIONS = ("odd", "even", "odd")
 LOOK = "SELECT 'from here on this transaction sees no commit of others'"
 AT_ONCE = ("enqueue", "pause", "resume", "trigger", "remove")
 """Steps that are transactions of their own where there is none around them."""
-ONLY_LOOKS = ("look", "read", "trigger")
+ONLY_LOOK = ("look", "read", "trigger")
 """Steps that lock nothing and see only what is committed; what they write nobody looks at."""
 
 
@@ -57,6 +57,10 @@ class Party:
 
     def __str__(self) -> str:
         return self.does if self.ends == "commit" else f"{self.does} ({self.ends})"
+
+    def commits(self, step: str) -> bool:
+        """Tell whether others see what the step has written."""
+        return step == "commit" or (self.ends == "alone" and step in AT_ONCE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,10 +172,6 @@ class Part:
     @property
     def pid(self) -> int:
         return self._session.get_server_pid()
-
-    def commits(self, step: str) -> bool:
-        """Tell whether others see what the step has written."""
-        return step == "commit" or (self.party.ends == "alone" and step in AT_ONCE)
 
     def cue(self, moment: int, held: Names) -> str:
         """Let the next step begin."""
