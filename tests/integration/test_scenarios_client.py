@@ -154,7 +154,7 @@ async def test_an_unreachable_database_is_a_database_error(dsn: str) -> None:
 async def test_of_two_runs_started_together_one_is_refused(dsn: str) -> None:
     async with awa_cron.Client(dsn) as client:
         runs = [asyncio.create_task(client.run_forever()) for _ in range(2)]
-        done, going_on = await asyncio.wait(runs, return_when=asyncio.FIRST_COMPLETED)
+        done, going_on = await asyncio.wait(runs, return_when=asyncio.FIRST_COMPLETED, timeout=10)
         refused = [type(run.exception()) for run in done]
     assert [InvalidArgument] == refused
     assert [True] == [run.cancelled() for run in going_on], "leaving the client stopped the other"
@@ -217,7 +217,8 @@ async def test_a_statement_that_takes_too_long_is_cut(dsn: str, connection: Sess
     await connection.execute("BEGIN; SELECT 1 FROM awa.cron_jobs FOR UPDATE")
     async with awa_cron.Client(dsn, settings=Settings(statement_timeout_s=0.3)) as client:
         with pytest.raises(DatabaseError, match=r"no answer within 0\.3 s"):
-            await client.pause("s")
+            async with asyncio.timeout(10):
+                await client.pause("s")
         await connection.execute("ROLLBACK")
         assert "s" == (await client.get_schedule("s")).name, "the pool goes on with another connection"
 

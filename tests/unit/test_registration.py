@@ -321,6 +321,12 @@ def test_settings_have_the_adrs_defaults() -> None:
     assert (1.0, 30.0, 60.0) == intervals
 
 
+@pytest.mark.parametrize(("ping_interval_s", "ping_timeout_s"), [(30, 5), (0.2, 0.5), (1, 30)])
+def test_a_leader_that_pings_is_never_idle(ping_interval_s: float, ping_timeout_s: float) -> None:
+    settings = Settings(ping_interval_s=ping_interval_s, ping_timeout_s=ping_timeout_s)
+    assert settings.leader_idle_timeout_s > ping_interval_s + ping_timeout_s, "P06: a slow ping is still a ping"
+
+
 def test_a03_what_never_fires_in_its_zone_is_refused() -> None:
     with pytest.raises(InvalidCronExpression, match="never fires in America/New_York"):
         register(cron_expr="* 2 * 3 SUN#2", timezone="America/New_York")
