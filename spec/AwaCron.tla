@@ -429,9 +429,16 @@ LeaderAlive ==
           /\ believes[i] => up[i]
           /\ snapshot[i] # None => believes[i]
 
-(* P05.  Who begins to believe has just been given a lock that was free.   *)
+(* P05.  Who begins to believe has just been given a lock that was free,   *)
+(* and who is given it did not believe before.  A lock that goes, goes     *)
+(* alone or with its holder's belief; nobody else's end frees it.          *)
 ElectionTakesLock ==
-    [][\A i \in Instances : believes'[i] /\ ~believes[i] => lock = None /\ lock' = i]_vars
+    [][/\ \A i \in Instances : believes'[i] /\ ~believes[i] => lock = None /\ lock' = i
+       /\ lock' # lock =>
+             IF lock = None
+             THEN ~believes[lock'] /\ believes'[lock']
+             ELSE /\ lock' = None
+                  /\ \A i \in Instances \ {lock} : up'[i] = up[i] /\ believes'[i] = believes[i]]_vars
 
 (* P07, P10, P12.  A fire is enqueued only past `last` and past the        *)
 (* anchor; `last` rises with it, and a later row's anchor is at or above.  *)
@@ -492,6 +499,20 @@ CatchUpContiguous ==
 PassBounded ==
     [][\A s \in Schedules : Cardinality(NewFires(s)) <= PassLimit]_vars
 
+(* P08, P36.  A pass that is over while its instance goes on has made jobs *)
+(* for every schedule whose row is still as it was read and whose fires    *)
+(* are in order; what became of the others has held back none of them.     *)
+PassEnqueuesEachSchedule ==
+    [][\A i \in Instances : snapshot[i] # None /\ snapshot'[i] = None /\ believes'[i] =>
+          \A s \in Schedules :
+              LET frozen == snapshot[i][s]
+                  asRead == [def |-> frozen.def, last |-> frozen.expected,
+                             anchor |-> frozen.anchor, paused |-> FALSE]
+                  inOrder == \A f \in Range(frozen.fires) :
+                                 asRead.anchor < f /\ After(f, asRead.last) /\ f <= now
+              IN  frozen # None /\ rows[s] = asRead /\ inOrder =>
+                      NewFires(s) = Range(frozen.fires)]_vars
+
 (* P19.  "Due" means due by the clock of the statement that writes.        *)
 NoEarlyFire == [][\A s \in Schedules : \A f \in NewFires(s) : f <= now]_vars
 
@@ -515,12 +536,17 @@ EditSettles ==
     [][\A s \in Schedules : Edited(s) =>
           NewFires(s) = (IF rows[s].paused THEN {} ELSE Owed(s))]_vars
 
-(* P02.  Rows vanish by Remove alone, and a sync writes no row but its own.*)
+(* P02.  Rows vanish by Remove alone, one at a time, and a sync writes no  *)
+(* row but its own.                                                        *)
 SyncNeverDeletes ==
-    [][rows' # rows =>
-          /\ \A s \in Schedules : Removed(s) => Remove(s)
-          /\ \A s \in Schedules, d \in Definitions :
-                Sync(s, d) => \A r \in Schedules \ {s} : rows'[r] = rows[r]]_vars
+    [][\A s \in Schedules :
+          /\ Removed(s) => Remove(s)
+          /\ Removed(s) \/ Registered(s) \/ Edited(s) =>
+                \A r \in Schedules \ {s} : rows'[r] = rows[r]]_vars
+
+(* P04.  A sync of what is stored is no step.                              *)
+UnchangedSyncWritesNothing ==
+    \A s \in Schedules : rows[s] # None => ~ENABLED <<Sync(s, rows[s].def)>>_vars
 
 (* P03.  A sync keeps the pause, and `last` unless it settles.             *)
 SyncPreservesPauseAndLast ==
@@ -538,13 +564,27 @@ RegisterStartsFresh ==
 (* P21.  A trigger needs a row, and nothing of that row.                   *)
 TriggerIgnoresPause ==
     \A s \in Schedules :
-        rows[s] # None /\ triggered[s] < MaxTriggers => ENABLED Trigger(s)
+        rows[s] # None /\ triggered[s] < MaxTriggers =>
+            ENABLED (Trigger(s) /\ triggered'[s] # triggered[s])
 
-(* P21.  A trigger makes one job and touches nothing else.                 *)
+(* P21.  A trigger makes one job of a schedule that there is, and touches  *)
+(* nothing else.                                                           *)
 TriggerLeavesSchedule ==
     [][\A s \in Schedules : triggered'[s] # triggered[s] =>
+          /\ rows[s] # None
           /\ triggered' = [triggered EXCEPT ![s] = @ + 1]
           /\ UNCHANGED <<now, rows, jobs, floor, lock, up, believes, snapshot>>]_vars
+
+(* P13, P15, P22.  What operators and deployments ask for can be done at   *)
+(* any time, whatever the system is doing, and then is done.               *)
+OperatorsAreHeard ==
+    \A s \in Schedules :
+        /\ rows[s] # None =>
+              /\ ~rows[s].paused => ENABLED (Pause(s) /\ rows'[s].paused)
+              /\ rows[s].paused => ENABLED (Resume(s) /\ ~rows'[s].paused)
+              /\ ENABLED (Remove(s) /\ rows'[s] = None)
+        /\ \A d \in Definitions :
+              rows[s] = None \/ rows[s].def # d => ENABLED (Sync(s, d) /\ rows'[s].def = d)
 
 (* P22.  Jobs once made are made; no step takes one back.                  *)
 RemoveLeavesJobs ==

@@ -104,6 +104,14 @@ def election_takes_lock(_: Model, before: State, __: str, then: State) -> Iterat
     for i, believes in then.believes.items():
         if believes and not before.believes[i] and not (before.lock is None and then.lock == i):
             yield f"{i} began to believe; the lock went from {before.lock} to {then.lock}"
+    if then.lock == before.lock:
+        return
+    if before.lock is not None:
+        ended = [i for i in then.up if (before.up[i], before.believes[i]) != (then.up[i], then.believes[i])]
+        if then.lock is not None or set(ended) - {before.lock}:
+            yield f"the lock of {before.lock} went to {then.lock}; {ended} ended"
+    elif then.lock is not None and (before.believes[then.lock] or not then.believes[then.lock]):
+        yield f"{then.lock} was given the lock, and its belief did not change"
 
 
 def no_duplicate_fire(_: Model, state: State) -> Iterator[str]:
@@ -124,8 +132,31 @@ def no_lost_fire(_: Model, state: State) -> Iterator[str]:
 
 def trigger_ignores_pause(model: Model, state: State) -> Iterator[str]:
     for s, row in state.rows.items():
-        if row is not None and model.may_trigger(state, s) and model.trigger(state, s) is None:
-            yield f"{s} can't be triggered"
+        if row is not None and model.may_trigger(state, s):
+            then = model.trigger(state, s)
+            if then is None or then.triggered[s] == state.triggered[s]:
+                yield f"{s} can't be triggered"
+
+
+def operators_are_heard(model: Model, state: State) -> Iterator[str]:
+    for s, row in state.rows.items():
+        if row is not None:
+            flip = model.resume if row.paused else model.pause
+            flipped = (flip(state, s) or state).rows[s]
+            if flipped is None or flipped.paused == row.paused:
+                yield f"{s} can't be {'resumed' if row.paused else 'paused'}"
+            if (model.remove(state, s) or state).rows[s] is not None:
+                yield f"{s} can't be removed"
+        for d in model.definitions:
+            stored = (model.sync(state, s, d) or state).rows[s]
+            if stored is None or stored.definition != d:
+                yield f"{s} can't be defined as {d}"
+
+
+def unchanged_sync_writes_nothing(model: Model, state: State) -> Iterator[str]:
+    for s, row in state.rows.items():
+        if row is not None and model.sync(state, s, row.definition) not in {None, state}:
+            yield f"{s} is {row.definition}, and a sync of that writes"
 
 
 def mark_iff_job(_: Model, before: State, __: str, then: State) -> Iterator[str]:
@@ -182,6 +213,20 @@ def pass_bounded(model: Model, before: State, _: str, then: State) -> Iterator[s
         made = new_fires(before, then, s)
         if len(made) > model.pass_limit:
             yield f"{s} enqueued {len(made)} fires, the limit is {model.pass_limit}"
+
+
+def pass_enqueues_each_schedule(_: Model, before: State, __: str, then: State) -> Iterator[str]:
+    for i, read in before.snapshot.items():
+        if read is None or then.snapshot[i] is not None or not then.believes[i]:
+            continue
+        for s, frozen in read.items():
+            row = before.rows[s]
+            if frozen is None or row != Row(frozen.definition, frozen.expected, frozen.anchor, paused=False):
+                continue
+            since = max(frozen.anchor, -1 if frozen.expected is None else frozen.expected)
+            made = new_fires(before, then, s)
+            if since < frozen.fires[0] and frozen.fires[-1] <= before.now and made != list(frozen.fires):
+                yield f"{s} is as {i} read it; the pass enqueued {made} instead of {frozen.fires}"
 
 
 def no_early_fire(_: Model, before: State, __: str, then: State) -> Iterator[str]:
@@ -254,6 +299,8 @@ def trigger_leaves_schedule(_: Model, before: State, __: str, then: State) -> It
     if then.triggered == before.triggered:
         return
     changed = [s for s in before.triggered if then.triggered[s] != before.triggered[s]]
+    if any(before.rows[s] is None for s in changed):
+        yield f"a trigger of {changed}, which are not all stored"
     once = before.triggered.but(changed[0], before.triggered[changed[0]] + 1)
     if then != replace(before, triggered=once):
         yield f"a trigger of {changed} changed something else: {before} to {then}"
@@ -273,7 +320,9 @@ INVARIANTS = (
     Invariant("LeaderAlive", "P05", leader_alive),
     Invariant("NoDuplicateFire", "P07, P10, P12", no_duplicate_fire),
     Invariant("NoLostFire", "P09", no_lost_fire),
+    Invariant("UnchangedSyncWritesNothing", "P04", unchanged_sync_writes_nothing),
     Invariant("TriggerIgnoresPause", "P21", trigger_ignores_pause),
+    Invariant("OperatorsAreHeard", "P13, P15, P22", operators_are_heard),
 )
 
 STEP_PROPERTIES = (
@@ -285,6 +334,7 @@ STEP_PROPERTIES = (
     StepProperty("CoalesceOnlyLatest", "P16", coalesce_only_latest, sound_evaluator=True),
     StepProperty("CatchUpContiguous", "P17", catch_up_contiguous, sound_evaluator=True),
     StepProperty("PassBounded", "P17", pass_bounded),
+    StepProperty("PassEnqueuesEachSchedule", "P08, P36", pass_enqueues_each_schedule),
     StepProperty("NoEarlyFire", "P19", no_early_fire),
     StepProperty("NoRetroactiveFire", "P20", no_retroactive_fire),
     StepProperty("FiresFitDefinition", "P20", fires_fit_definition, sound_evaluator=True),
