@@ -297,9 +297,10 @@ class Part:
             clock=instant(self.clock),
         )
         read, written = self.began["read"], self.began.get("write", self.began["read"])
+        reason = self._error or "sync"
         for name in result.lost:
             self.account.losses.append(
-                Loss(reason="sync", names=frozenset({name}), since=read, until=written, held=self.held["write"])
+                Loss(reason=reason, names=frozenset({name}), since=read, until=written, held=self.held["write"])
             )
         told = {outcome.name: (outcome.change, len(outcome.job_ids)) for outcome in result.outcomes}
         for name in definitions.keys() - result.lost:

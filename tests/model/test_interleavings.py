@@ -190,6 +190,16 @@ class Variant:
     level: Level = "read_committed"
 
 
+def row_before_lock(text: str) -> str:
+    """Let a removal delete first, and take the sync lock afterwards."""
+    text = replacing("    USING serial\n", "")(text)
+    lock = "serial AS MATERIALIZED (\n    SELECT pg_advisory_xact_lock($2::bigint)\n), "
+    text = replacing(lock, "")(text)
+    return replacing("FROM removed AS r, clock", "FROM removed AS r, clock, pg_advisory_xact_lock($2::bigint)")(
+        text
+    )
+
+
 AHEAD = "ahead of a clock that steps back and forth"
 VARIANTS = [
     Variant(
@@ -247,6 +257,22 @@ VARIANTS = [
         replacing("FOR NO KEY UPDATE", "FOR NO KEY UPDATE SKIP LOCKED"),
         DUE.name,
         ("enqueue", "pause"),
+    ),
+    Variant(
+        "TriggerLocksRow",
+        "LostForAReason",
+        "trigger",
+        replacing("WHERE c.name = $1::text\n", "WHERE c.name = $1::text FOR NO KEY UPDATE\n"),
+        DUE.name,
+        ("trigger", "sync"),
+    ),
+    Variant(
+        "RemoveLocksRowFirst",
+        "NoDeadlock",
+        "remove",
+        row_before_lock,
+        DUE.name,
+        ("stale sync", "remove and sync"),
     ),
     Variant(
         "NoAsRead",
