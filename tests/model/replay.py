@@ -10,7 +10,7 @@ from typing import Self, TypeVar
 
 from tests.model.graphs import Attempt, Unasked
 from tests.model.spec_state import State, Step
-from tests.model.worlds import Worlds
+from tests.model.worlds import ENVIRONMENT, Worlds
 
 T = TypeVar("T")
 
@@ -24,12 +24,14 @@ class Tally:
 
     Attributes:
         edges: Labelled edges of the graph, each replayed.
+        calls: Attempts that went through ``awa_cron.actions``; the environment has no function there.
         disabled: Disabled actions that were asked for, and changed nothing.
         unasked: Disabled actions that nobody can ask for, by reason.
     """
 
     states: int = 0
     edges: int = 0
+    calls: int = 0
     disabled: int = 0
     unasked: Counter[Unasked] = field(default_factory=Counter)
 
@@ -37,6 +39,7 @@ class Tally:
         return Tally(
             states=self.states + other.states,
             edges=self.edges + other.edges,
+            calls=self.calls + other.calls,
             disabled=self.disabled + other.disabled,
             unasked=self.unasked + other.unasked,
         )
@@ -66,6 +69,7 @@ async def replay(worlds: Worlds, asked: Iterable[tuple[State, Sequence[Attempt |
         tally += Tally(
             states=len(batch),
             edges=sum(len({(each.action, each.after) for each in every if each.enabled}) for every in attempts),
+            calls=sum(each.action not in ENVIRONMENT for every in attempts for each in every),
             disabled=sum(not each.enabled for every in attempts for each in every),
             unasked=Counter(each for _, every in batch for each in every if isinstance(each, Unasked)),
         )

@@ -40,6 +40,9 @@ Asked = tuple[int, str, tuple[object, ...]]
 Member = tuple[int, tuple[Any, ...]]
 """A world that takes part in a call, and the action's arguments there."""
 
+ENVIRONMENT = frozenset({"advance_clock", "drop_session", "crash", "recover"})
+"""Steps that no function of ``awa_cron.actions`` takes."""
+
 OPERATOR = "operator"
 
 SETTINGS = {
@@ -181,9 +184,12 @@ class Worlds:
                 act: Callable[..., Coroutine[Any, Any, Iterable[int]]] = getattr(self, f"_{action}")
                 happened.update(await act(self._sessions[session], now, members))
 
-        async with asyncio.TaskGroup() as side_by_side:
-            for session, plan in plans.items():
-                side_by_side.create_task(follow(session, plan))
+        try:
+            async with asyncio.TaskGroup() as side_by_side:
+                for session, plan in plans.items():
+                    side_by_side.create_task(follow(session, plan))
+        except ExceptionGroup as several:
+            raise several.exceptions[0] from None
         return happened
 
     def _session_for(self, action: str, arguments: tuple[Any, ...]) -> str:
@@ -209,6 +215,7 @@ class Worlds:
         lost = []
         for world, (i,) in members:
             found = await actions.ping_leader(session, self._schemas[world])
+            assert self._instance_of[found.backend_pid] == i, "another session answers"
             if not found.holds_lock:
                 self._step_down(world, i)
                 lost.append(world)
