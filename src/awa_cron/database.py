@@ -38,6 +38,7 @@ class Database:
         self._dsn = dsn
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
         self._pool_size = pool_size
+        self._sessions_are_ours = False
         self.schema = schema
         self.settings = settings
 
@@ -127,10 +128,11 @@ class Database:
         """
         connection: asyncpg.Connection[asyncpg.Record] | None = None
         try:
-            # No cache of statements: what is asked here is asked rarely, and poolers mix such caches up.
-            connection = await asyncpg.connect(self._dsn, timeout=CONNECT_TIMEOUT_S, statement_cache_size=0)
+            if not self._sessions_are_ours:
+                async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                    self._sessions_are_ours = await self._backends_are_ours()
+            connection = await asyncpg.connect(self._dsn, timeout=CONNECT_TIMEOUT_S)
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                await self._require_own_backend(connection)
                 for name, value in {"application_name": f"awa_cron {purpose}", **session}.items():
                     await connection.execute("SELECT set_config($1, $2, false)", name, value)
         except BaseException as error:
@@ -141,32 +143,48 @@ class Database:
             raise
         return connection
 
-    async def _require_own_backend(self, connection: asyncpg.Connection[asyncpg.Record]) -> None:
-        """Check that no pooler lends this session's server process to others between its statements.
+    async def _backends_are_ours(self) -> bool:
+        """Tell whether it is sure that no pooler lends a session's server process to others.
 
         A pooler gives clients process ids of its own making. In session mode the process behind it is still ours
         alone; otherwise somebody else, here a second session, gets it as soon as we are idle.
 
         Raises:
-            DatabaseError: It does.
+            DatabaseError: One does.
         """
-        ours = await _backend(connection)
-        if ours == connection.get_server_pid():
-            return
-        other = await asyncpg.connect(self._dsn, timeout=CONNECT_TIMEOUT_S, statement_cache_size=0)
+        session = await self._probe()
         try:
-            async with asyncio.timeout(PROBES_TIMEOUT_S):
-                for _ in range(PROBES):
-                    # First beside a transaction of the other's, then alone: whatever order a pooler lends in.
-                    async with other.transaction():
-                        theirs = await other.fetchval(_BACKEND)
-                        beside = await _backend(connection)
-                    if theirs == ours or {ours} != {beside, await _backend(connection)}:
-                        raise DatabaseError(POOLER)
-        except TimeoutError:
-            return  # the pooler has no process left for the other session, so ours is not lent
+            ours = await _backend(session)
+            if ours == session.get_server_pid():
+                return True
+            other = await self._probe()
+            try:
+                return await _unshared(session, ours, other)
+            finally:
+                other.terminate()
         finally:
-            other.terminate()
+            session.terminate()
+
+    async def _probe(self) -> asyncpg.Connection[asyncpg.Record]:
+        # Prepared statements would stay behind in sessions of the pooler's.
+        return await asyncpg.connect(self._dsn, timeout=CONNECT_TIMEOUT_S, statement_cache_size=0)
+
+
+async def _unshared(
+    session: asyncpg.Connection[asyncpg.Record], ours: object, other: asyncpg.Connection[asyncpg.Record]
+) -> bool:
+    try:
+        async with asyncio.timeout(PROBES_TIMEOUT_S):
+            for _ in range(PROBES):
+                # First beside a transaction of the other's, then alone: whatever order a pooler lends in.
+                async with other.transaction():
+                    theirs = await other.fetchval(_BACKEND)
+                    beside = await _backend(session)
+                if theirs == ours or {ours} != {beside, await _backend(session)}:
+                    raise DatabaseError(POOLER)
+    except TimeoutError:
+        return False  # perhaps the pooler has no process left for the other session; then ours is not lent
+    return True
 
 
 async def _backend(connection: asyncpg.Connection[asyncpg.Record]) -> object:
