@@ -52,8 +52,11 @@ def techniques(level: str) -> tuple[list[Technique], list[Technique]]:
         return Technique(name, [f"scripts/{name}", *arguments, "--json", str(numbers)], numbers)
 
     tests = Technique("tests", ["-m", "pytest", "-p", "no:cacheprovider", "tests/model"], LEDGER)
-    sample = ["--sample", "12"] if level == "quick" else []
-    return [script("tlc", "--jobs", "1"), script("prove")], [tests, script("mutants", *sample, "--jobs", "1")]
+    quick = level == "quick"
+    return (
+        [script("tlc", "--jobs", "1", *(["--quick"] if quick else [])), script("prove")],
+        [tests, script("mutants", "--jobs", "1", *(["--sample", "12"] if quick else []))],
+    )
 
 
 def carry_out(technique: Technique, level: str) -> Run:
