@@ -12,13 +12,9 @@ import asyncpg
 from awa_cron import migrate
 from awa_cron.errors import AwaCronError, DatabaseError
 from awa_cron.settings import Settings
-from awa_cron.sql import DRIVER_ERRORS, Connection, Schema, told
+from awa_cron.sql import DRIVER_ERRORS, POOLER, Connection, Schema, told
 
 CONNECT_TIMEOUT_S = 10.0
-POOLER = (
-    "there is a transaction pooler in between, and neither session locks nor LISTEN survive it; connect to "
-    "Postgres directly or in session mode"
-)
 PROBES = 5
 PROBES_TIMEOUT_S = 3.0
 _BACKEND = "SELECT pg_backend_pid()"

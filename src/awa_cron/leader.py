@@ -11,9 +11,9 @@ import logging
 import asyncpg
 
 from awa_cron import actions
-from awa_cron.database import POOLER, Database
+from awa_cron.database import Database
 from awa_cron.errors import DatabaseError, LeadershipLost
-from awa_cron.sql import DRIVER_ERRORS, told
+from awa_cron.sql import DRIVER_ERRORS, POOLER, told
 
 log = logging.getLogger(__name__)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncpg
 import pytest
 
 from awa_cron import actions
@@ -41,6 +42,15 @@ async def test_d06_a_ping_without_an_answer_says_so(dsn: str, monkeypatch: pytes
 
 async def _never(*_: object, **__: object) -> None:
     raise TimeoutError
+
+
+@pytest.mark.parametrize("kind", [asyncpg.DuplicatePreparedStatementError, asyncpg.InvalidSQLStatementNameError])
+async def test_p05_what_an_old_pooler_does_to_statements_is_told_with_the_remedy(
+    kind: type[asyncpg.PostgresError],
+) -> None:
+    with pytest.raises(DatabaseError, match=r"^claim: .*directly or in session mode$"):
+        async with asking("claim"):
+            raise kind("prepared statement is gone")
 
 
 async def test_an_error_without_a_text_is_told_by_its_kind() -> None:

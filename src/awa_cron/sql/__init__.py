@@ -23,8 +23,16 @@ DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.Internal
 """What using a session can raise. The third comes when the server ends the session just as it is used."""
 
 
+POOLER = (
+    "there is a transaction pooler in between, and neither session locks nor LISTEN survive it; connect to "
+    "Postgres directly or in session mode"
+)
+
+
 def told(error: BaseException) -> str:
-    """Return a driver's error in words; some have no text."""
+    """Return a driver's error in words. Some have no text; some advise what a user of this library cannot do."""
+    if isinstance(error, (asyncpg.DuplicatePreparedStatementError, asyncpg.InvalidSQLStatementNameError)):
+        return f"prepared statements are mixed up: {POOLER}"
     return str(error) or type(error).__name__
 
 
