@@ -55,6 +55,7 @@ LANES = {
         "black_hole",
         "lost_answers",
         "latency",
+        "stale_write",
         "forgotten_clients",
         "forgotten_servers",
     ),
@@ -80,10 +81,12 @@ class Run:
         seed: Of the program.
         seconds: How long faults strike.
         tell: Gets a line about each thing that happens.
+        only: The faults that may strike; all, if it is empty.
     """
 
-    def __init__(self, seed: int, seconds: float, tell: Callable[[str], None]) -> None:
+    def __init__(self, seed: int, seconds: float, tell: Callable[[str], None], only: Sequence[str] = ()) -> None:
         self.seed = seed
+        self._only = only
         self.seconds = seconds
         self._tell = tell
         self._began = 0.0
@@ -151,6 +154,7 @@ class Run:
             "faults": dict(sorted(self.struck.items())),
             "skipped": self.skipped,
             "ended_in_the_middle_of_atomic_enqueue": strikes.in_the_middle,
+            "stale_writes": strikes.stale_writes,
             "operations": dict(sorted(operators.done.items())),
             "instances_started": sum(each.starts for each in everybody),
             "ends_nobody_asked_for": verdict.ends(everybody),
@@ -189,7 +193,7 @@ class Run:
             probe.close()
         if not pooler.installed():
             self._skip(pooler.MISSING, "pooler")
-        return [kind for kind in kinds if kind not in self.skipped]
+        return [kind for kind in kinds if kind not in self.skipped and (not self._only or kind in self._only)]
 
     def _skip(self, reason: str, *kinds: str) -> None:
         self.skipped |= dict.fromkeys(kinds, reason)
@@ -362,15 +366,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="scripts/chaos", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--minutes", type=float, default=0.6, help="how long faults strike (default: %(default)s)")
+    parser.add_argument("--minutes", type=float, default=0.5, help="how long faults strike (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the program (default: %(default)s)")
+    kinds = [kind for lane in LANES.values() for kind in lane]
+    parser.add_argument("--only", action="append", choices=kinds, help="strike with this fault only; repeatable")
     parser.add_argument("--json", action="store_true", help="print the report as JSON, and nothing else")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="leave the instances' logs here")
     options = parser.parse_args()
     if not 0 < options.minutes <= 24 * 60:
         parser.error("--minutes must be above 0 and at most a day")
     logging.getLogger("asyncpg").setLevel(logging.CRITICAL)  # its pool complains of each restart
-    run = Run(options.seed, 60 * options.minutes, lambda line: None if options.json else print(line, flush=True))
+
+    def tell(line: str) -> None:
+        if not options.json:
+            print(line, flush=True)
+
+    run = Run(options.seed, 60 * options.minutes, tell, options.only or ())
     with tempfile.TemporaryDirectory(prefix="awa_cron_chaos_", ignore_cleanup_errors=True) as name:
         directory = options.keep or Path(name)
         directory.mkdir(parents=True, exist_ok=True)

@@ -42,6 +42,7 @@ LASTS_S: Mapping[str, tuple[float, float]] = {
     "black_hole": (2.0, 7.0),
     "lost_answers": (2.0, 5.0),
     "latency": (2.0, 5.0),
+    "stale_write": (2.0, 3.0),
     "forgotten_clients": (2.0, 6.0),
     "forgotten_servers": (2.0, 6.0),
     "terminate_leader": (0.0, 0.0),
@@ -57,6 +58,7 @@ LASTS_S: Mapping[str, tuple[float, float]] = {
 
 AMOUNTS: Mapping[str, tuple[float, float]] = {
     "latency": (0.02, 0.8),
+    "stale_write": (0.75, 0.9),
     "idle_session_timeout": (200, 1500),
     "statement_timeout": (1, 20),
 }
@@ -99,7 +101,7 @@ def _faults(dice: random.Random, lane: str, seconds: float, kinds: Sequence[str]
             target = LEADER if dice.random() < 0.7 else str(dice.randrange(instances))
             amount = dice.uniform(*AMOUNTS.get(what, (0, 1)))
             yield Step(at_s=at_s, lane=lane, what=what, seconds=lasts_s, target=target, amount=amount)
-            at_s += lasts_s + dice.uniform(0.3, 2)
+            at_s += lasts_s + dice.uniform(0.2, 1)
 
 
 def _operations(dice: random.Random, seconds: float, schedules: Sequence[str], _: int) -> Iterator[Step]:

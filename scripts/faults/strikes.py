@@ -22,6 +22,13 @@ SELECT pid FROM pg_stat_activity
 WHERE datname = current_database() AND query LIKE '-- AtomicEnqueue%' AND wait_event_type = 'Lock'
 """
 
+JUST_READ = """
+SELECT extract(epoch FROM clock_timestamp() - query_start)::float8 AS ago_s
+FROM pg_stat_activity
+WHERE datname = current_database() AND query LIKE '-- ReadCronState%'
+  AND query_start > clock_timestamp() - interval '0.2 s'
+"""
+
 
 class Strikes:
     """Performs the faults of a program.
@@ -41,6 +48,8 @@ class Strikes:
         self._poolers = 0
         self.pooled: list[Instance] = []
         """Instances that ran behind a pooler."""
+        self.stale_writes = 0
+        """Writes that were on their way when their leader's session was ended."""
         self.in_the_middle = 0
         """Statements of ``atomic_enqueue`` that were ended after their mark and before their jobs."""
 
@@ -52,6 +61,7 @@ class Strikes:
             "black_hole": self._black_hole,
             "lost_answers": self._lost_answers,
             "latency": self._latency,
+            "stale_write": self._stale_write,
             "forgotten_clients": self._forgotten_clients,
             "forgotten_servers": self._forgotten_servers,
             "terminate_leader": self._terminate_leader,
@@ -102,9 +112,33 @@ class Strikes:
 
     async def _latency(self, step: Step) -> None:
         wire = await self._wire(step)
-        wire.delay_s = step.amount
+        wire.slow_down(step.amount)
         await asyncio.sleep(step.seconds)
-        wire.delay_s = 0.0
+        wire.slow_down(0)
+
+    async def _stale_write(self, step: Step) -> None:
+        """Keep a leader's write on its way for most of a second, while another takes the lead and writes the same.
+
+        What goes to the server takes so long that the write is sent when the read is as old, and arrives when it
+        is twice as old. In between the leader's session is ended.
+        """
+        deadline = asyncio.get_running_loop().time() + step.seconds
+        while (found := await self._cluster.leader()) is None:
+            if asyncio.get_running_loop().time() > deadline:
+                return
+            await asyncio.sleep(0.1)
+        wire, fetch = self._cluster.wires[found[0]], self._cluster.database.fetch
+        wire.slow_down(step.amount, "to_server")
+        await asyncio.sleep(step.amount)
+        while asyncio.get_running_loop().time() < deadline:
+            if rows := await fetch(JUST_READ):
+                await asyncio.sleep(step.amount - rows[0]["ago_s"] + 0.03)
+                await fetch("SELECT pg_terminate_backend($1)", found[1])
+                self.stale_writes += 1
+                break
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(2 * step.amount)
+        wire.slow_down(0)
 
     async def _forgotten_clients(self, step: Step) -> None:
         """Reset the clients' ends; the server believes in its sessions, and in their locks."""

@@ -104,7 +104,7 @@ class Books:
             "fires_due": self.became.total(),
             "became": dict(self.became),
             "jobs": self.became["enqueued"] + self.became["settled"],
-            "lost": self.broken(LOST) + self.became["pending"],
+            "lost": self.broken(LOST),
             "duplicated": self.broken(DUPLICATED),
             "findings": [_told(each) for each in self.findings[:50]],
         }

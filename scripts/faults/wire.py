@@ -38,8 +38,7 @@ class Wire:
         self._folder = parse_qs(self._parts.query).get("host", [None])[0]
         self._links: set[Link] = set()
         self._open: dict[Way, asyncio.Event] = {way: asyncio.Event() for way in WAYS}
-        self.delay_s = 0.0
-        """How long each piece of data takes, in either direction."""
+        self._delay_s = dict.fromkeys(WAYS, 0.0)
         self.port = 0
         self.speak()
 
@@ -59,6 +58,11 @@ class Wire:
         """Return a connection string through this wire."""
         user = f"{quote(self._parts.username or 'postgres')}:{quote(self._parts.password or '')}"
         return urlunsplit(("postgresql", f"{user}@127.0.0.1:{self.port}", f"/{database}", "sslmode=disable", ""))
+
+    def slow_down(self, seconds: float, *ways: Way) -> None:
+        """Let each piece of data, and each end, take so long."""
+        for way in ways or WAYS:
+            self._delay_s[way] = seconds
 
     def fall_silent(self, *ways: Way) -> None:
         """Deliver nothing more, neither data nor ends; what is sent waits, as TCP makes it wait."""
@@ -113,16 +117,19 @@ class Wire:
             return await asyncio.open_unix_connection(f"{self._folder}/.s.PGSQL.{port}")
         return await asyncio.open_connection(self._parts.hostname, port)
 
+    async def _pass(self, way: Way) -> None:
+        if delay_s := self._delay_s[way]:
+            await asyncio.sleep(delay_s)
+        await self._open[way].wait()
+
     async def _pump(self, link: Link, source: asyncio.StreamReader, target: asyncio.StreamWriter, way: Way) -> None:
         try:
             while data := await source.read(65536):
-                if self.delay_s:
-                    await asyncio.sleep(self.delay_s)
-                await self._open[way].wait()
+                await self._pass(way)
                 if not link.half_open:  # else it is sent to nobody
                     target.write(data)
                     await target.drain()
-            await self._open[way].wait()
+            await self._pass(way)
         except OSError:
             pass
         if not link.half_open:
