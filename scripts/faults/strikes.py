@@ -141,14 +141,14 @@ class Strikes:
         wire.slow_down(0)
 
     async def _forgotten_clients(self, step: Step) -> None:
-        """Reset the clients' ends; the server believes in its sessions, and in their locks."""
+        """Close the clients' ends; the server believes in its sessions, and in their locks."""
         wire = await self._wire(step)
         wire.forget_clients()
         await asyncio.sleep(step.seconds)
         wire.cut(half_open_only=True)
 
     async def _forgotten_servers(self, step: Step) -> None:
-        """Reset the server's ends; the clients believe that their sessions are there."""
+        """Close the server's ends; the clients believe that their sessions are there."""
         wire = await self._wire(step)
         wire.forget_servers()
         await asyncio.sleep(step.seconds)

@@ -21,7 +21,7 @@ class Link:
         self.half_open = False
 
     def abort(self) -> None:
-        """Reset both ends."""
+        """Close both ends at once."""
         for end in (self.client, self.server):
             end.transport.abort()
 
@@ -52,7 +52,10 @@ class Wire:
         finally:
             listening.close()
             self.speak()
-            self.cut()
+            self.slow_down(0)
+            while self._links:
+                self.cut()
+                await asyncio.sleep(0.01)
 
     def dsn(self, database: str) -> str:
         """Return a connection string through this wire."""
@@ -75,15 +78,15 @@ class Wire:
             self._open[way].set()
 
     def forget_clients(self) -> int:
-        """Reset the clients' ends and tell the server nothing; return how many."""
+        """Close the clients' ends and tell the server nothing; return how many."""
         return self._half_open("client")
 
     def forget_servers(self) -> int:
-        """Reset the server's ends and tell the clients nothing; return how many."""
+        """Close the server's ends and tell the clients nothing; return how many."""
         return self._half_open("server")
 
     def cut(self, *, half_open_only: bool = False) -> None:
-        """Reset connections at both ends."""
+        """Close connections at both ends."""
         for link in list(self._links):
             if link.half_open or not half_open_only:
                 link.abort()
