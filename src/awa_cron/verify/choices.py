@@ -37,7 +37,7 @@ def enqueued(state: State, event: Event, pass_limit: int | None) -> Iterator[Fin
         if pass_limit is not None and len(fires) > pass_limit:
             message = f"enqueues {len(fires)} fires; a pass brings {pass_limit} at most"
             yield finding(state, "PassBounded", event, message)
-        yield from _chosen(state, event)
+        yield from _chosen(state, event, pass_limit)
 
 
 def settled(state: State, event: Event, pass_limit: int | None) -> Iterator[Finding]:
@@ -132,7 +132,7 @@ def _in_order(state: State, event: Event) -> Iterator[Finding]:
         yield finding(state, "AlreadyDue", event, message)
 
 
-def _chosen(state: State, event: Event) -> Iterator[Finding]:
+def _chosen(state: State, event: Event, pass_limit: int | None) -> Iterator[Finding]:
     """FiresFitDefinition, and the policy's choice."""
     if isinstance(state.definition, Unknown):
         return
@@ -152,7 +152,8 @@ def _chosen(state: State, event: Event) -> Iterator[Finding]:
     if state.policy == MissedFirePolicy.COALESCE:
         yield from _only_latest(state, event, instants, read_at)
     elif state.policy == MissedFirePolicy.CATCH_UP:
-        yield from _contiguous(state, event, instants)
+        gaps = list(_contiguous(state, event, instants))
+        yield from gaps or _caught_up(state, event, instants, read_at, pass_limit)
 
 
 def _only_latest(state: State, event: Event, instants: Instants, read_at: object) -> Iterator[Finding]:
@@ -181,3 +182,15 @@ def _contiguous(state: State, event: Event, instants: Instants) -> Iterator[Find
             yield finding(state, "CatchUpContiguous", event, message, "last", "anchor")
             return
         after = fire
+
+
+def _caught_up(
+    state: State, event: Event, instants: Instants, read_at: object, pass_limit: int | None
+) -> Iterator[Finding]:
+    """A pass takes as many as it may; only where the limit is known can too few be told from a lower limit."""
+    if pass_limit is None or not isinstance(read_at, datetime) or len(event.fires) >= pass_limit:
+        return
+    following = instants.first_after(event.fires[-1])
+    if following is not None and following <= read_at:
+        message = f"leaves {moment(following)} for later, though a pass brings {pass_limit}"
+        yield finding(state, "CaughtUp", event, message, "policy")
