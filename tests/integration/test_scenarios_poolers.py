@@ -62,7 +62,9 @@ async def test_p05_behind_a_transaction_pooler_nobody_leads(
     assert sorted(set(fires)) == fires, "P10"
 
 
-async def test_p05_a_busy_transaction_pooler_is_detected_each_time(dsn: str, tmp_path: Path) -> None:
+async def test_p05_a_busy_transaction_pooler_is_detected_each_time(
+    dsn: str, connection: Session, tmp_path: Path
+) -> None:
     async with a_pooler(Database(dsn), tmp_path) as pooled:
 
         async def refused() -> bool:
@@ -73,6 +75,7 @@ async def test_p05_a_busy_transaction_pooler_is_detected_each_time(dsn: str, tmp
 
         # Side by side, so that they take each other's server processes.
         assert [True] * 12 == await asyncio.gather(*(refused() for _ in range(12)))
+        assert 0 == await connection.fetchval(LEAKS), "P05: before a session was opened to lead with"
 
 
 async def test_p05_behind_a_session_pooler_it_leads(dsn: str, connection: Session, tmp_path: Path) -> None:
