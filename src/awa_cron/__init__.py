@@ -7,8 +7,11 @@ names on a real database, and ``Client`` runs them.
 from awa_cron.client import Client
 from awa_cron.cronexpr import due_fires, next_fires, previous_fires
 from awa_cron.errors import (
+    AttemptCancelled,
     AwaCronError,
     DatabaseError,
+    DeadJobNotFound,
+    InvalidArgs,
     InvalidArgument,
     InvalidCronExpression,
     InvalidSchedule,
@@ -18,17 +21,35 @@ from awa_cron.errors import (
     StoredScheduleInvalid,
     UnknownTimezone,
 )
-from awa_cron.model import Event, Job, JobState, MissedFirePolicy, Schedule, StoredSchedule
+from awa_cron.model import (
+    Cancelled,
+    DeadJob,
+    Event,
+    Job,
+    JobState,
+    MissedFirePolicy,
+    Queue,
+    Schedule,
+    StoredSchedule,
+)
+from awa_cron.outcomes import Cancel, Cancellation, RetryAfter, Snooze
 from awa_cron.settings import Settings
 from awa_cron.verify import Account, Finding, Verdict
 
 __all__ = [
     "Account",
+    "AttemptCancelled",
     "AwaCronError",
+    "Cancel",
+    "Cancellation",
+    "Cancelled",
     "Client",
     "DatabaseError",
+    "DeadJob",
+    "DeadJobNotFound",
     "Event",
     "Finding",
+    "InvalidArgs",
     "InvalidArgument",
     "InvalidCronExpression",
     "InvalidSchedule",
@@ -36,10 +57,13 @@ __all__ = [
     "JobState",
     "LeadershipLost",
     "MissedFirePolicy",
+    "Queue",
+    "RetryAfter",
     "Schedule",
     "ScheduleNotFound",
     "SchemaMismatch",
     "Settings",
+    "Snooze",
     "StoredSchedule",
     "StoredScheduleInvalid",
     "UnknownTimezone",

@@ -12,22 +12,34 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, overload
 
-from awa_cron import actions, registration, rows
+import asyncpg
+
+from awa_cron import actions, queue_actions, registration, rows, typed
 from awa_cron.actions import asking
 from awa_cron.database import Database
-from awa_cron.errors import DatabaseError, InvalidArgument, InvalidSchedule, ScheduleNotFound
-from awa_cron.model import Event, Job, MissedFirePolicy, Schedule, StoredSchedule, aware
+from awa_cron.errors import (
+    DatabaseError,
+    DeadJobNotFound,
+    InvalidArgs,
+    InvalidArgument,
+    InvalidSchedule,
+    ScheduleNotFound,
+)
+from awa_cron.model import Cancelled, DeadJob, Event, Job, MissedFirePolicy, Queue, Schedule, StoredSchedule, aware
+from awa_cron.queue_actions import MAX_ATTEMPTS, Selection
 from awa_cron.scheduler import Scheduler
 from awa_cron.settings import Settings
-from awa_cron.sql import Schema
+from awa_cron.sql import Connection, Schema
 from awa_cron.verify import Verdict, verify
-from awa_cron.worker import Handler, Worker
+from awa_cron.worker import Handler, Task, Worker
 
 log = logging.getLogger(__name__)
 
 AnyHandler = TypeVar("AnyHandler", bound=Handler)
+Args = TypeVar("Args")
+Returned = TypeVar("Returned")
 
 
 class Client:
@@ -40,7 +52,9 @@ class Client:
         dsn: A Postgres connection string. It may be given later, to ``connect_to``.
         schema: The schema that ``awa-cron migrate`` made.
         settings: Timing and limits.
-        queues: The queues that this process works on; None for all.
+        queues: The queues that this process works on; with a number for each, at most so many of its jobs run
+            here at once (``{"email": 2, "default": 10}``); None for all. ``Settings.concurrency`` holds for all
+            together.
         clock: A clock instead of the database's, for tests.
 
     Raises:
@@ -53,7 +67,7 @@ class Client:
         *,
         schema: str = "awa",
         settings: Settings | None = None,
-        queues: Sequence[str] | None = None,
+        queues: Sequence[str] | Mapping[str, int] | None = None,
         clock: Callable[[], datetime] | None = None,
     ) -> None:
         self.schema = Schema(schema)
@@ -66,7 +80,7 @@ class Client:
         self._queues = None if queues is None else _queues(queues)
         self._clock = clock
         self._schedules: dict[str, Schedule] = {}
-        self._handlers: dict[str, Handler] = {}
+        self._tasks: dict[str, Task] = {}
         self._database: Database | None = None
         self._scheduler: Scheduler | None = None
         self._running: asyncio.Task[object] | None = None
@@ -77,7 +91,7 @@ class Client:
         cron_expr: str,
         *,
         kind: str,
-        args: Mapping[str, Any] | None = None,
+        args: object = None,
         timezone: str = "UTC",
         queue: str = "default",
         priority: int = 2,
@@ -85,6 +99,7 @@ class Client:
         tags: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
         missed_fire_policy: str = MissedFirePolicy.COALESCE,
+        deadline_s: float | None = None,
     ) -> Schedule:
         """Register a schedule; it is stored at the next sync of ``run_forever``.
 
@@ -92,7 +107,8 @@ class Client:
             name: Unique in the database; at most 200 characters.
             cron_expr: Five fields, or six with seconds first; ``@daily`` and its kin.
             kind: Which handler runs the jobs, here or in another deployment.
-            args: What the handler gets; JSON values, copied now.
+            args: What the handler gets: a dict of JSON values, or an instance of its dataclass or pydantic model;
+                copied now.
             timezone: An IANA name; the expression is read in this zone.
             queue: Where the jobs wait.
             priority: 1 (first) to 4.
@@ -100,9 +116,11 @@ class Client:
             tags: At most 20 labels of each job.
             metadata: Further JSON labels of each job.
             missed_fire_policy: ``coalesce`` (one job for the latest missed fire) or ``catch_up`` (one for each).
+            deadline_s: How long each attempt may take; None for no limit.
 
         Raises:
-            InvalidSchedule: Anything above is not so, or the name is registered already.
+            InvalidSchedule: Anything above is not so, the name is registered already, or the handler that is
+                registered here takes other arguments.
         """
         schedule = registration.schedule(
             name,
@@ -116,25 +134,47 @@ class Client:
             tags=tags,
             metadata=metadata,
             missed_fire_policy=missed_fire_policy,
+            deadline_s=deadline_s,
         )
         if name in self._schedules:
             raise InvalidSchedule(f"schedule {name!r} is registered twice in this process: rename one of the two")
+        _check_args(schedule, self._tasks.get(schedule.kind))
         self._schedules[schedule.name] = schedule
         return schedule
 
-    def task(self, kind: str) -> Callable[[AnyHandler], AnyHandler]:
+    @overload
+    def task(self, kind: str, *, args: None = None) -> Callable[[AnyHandler], AnyHandler]: ...
+
+    @overload
+    def task(
+        self, kind: str, *, args: type[Args]
+    ) -> Callable[[Callable[[Job[Args]], Returned]], Callable[[Job[Args]], Returned]]: ...
+
+    def task(self, kind: str, *, args: type | None = None) -> Callable[[Any], Any]:
         """Register the decorated function as the handler of a kind of job; async, or sync to run in a thread.
 
+        It may return ``Snooze``, ``RetryAfter`` or ``Cancel``; anything else it returns means that the job is done.
+
+        Args:
+            kind: The jobs that it runs.
+            args: A dataclass or pydantic model; ``job.args`` is an instance of it. A job whose arguments do not fit
+                fails with the reason.
+
         Raises:
-            InvalidSchedule: The kind is no label, or has a handler already.
+            InvalidSchedule: The kind is no label, or has a handler already, the type cannot be read from JSON, or a
+                schedule that is registered here has arguments that do not fit.
         """
         registration.label(kind, "kind")
-        if kind in self._handlers:
+        if kind in self._tasks:
             raise InvalidSchedule(f"kind {kind!r} has two handlers in this process: rename one of the two")
+        read = None if args is None else typed.reader(args, kind)
 
-        def register(handler: AnyHandler) -> AnyHandler:
+        def register(handler: Handler) -> Handler:
             _check_handler(kind, handler)
-            self._handlers[kind] = handler
+            task = Task(handler, read)
+            for schedule in self._schedules.values():
+                _check_args(schedule, task if schedule.kind == kind else None)
+            self._tasks[kind] = task
             return handler
 
         return register
@@ -196,11 +236,11 @@ class Client:
             raise InvalidArgument("the client runs already: one run_forever() is enough")
         self._running = asyncio.current_task()  # before anything is awaited, so that a second call sees it
         try:
-            await self._require_rights(evaluate=evaluate)
-            for kind in sorted({schedule.kind for schedule in self.schedules} - self._handlers.keys()):
+            await self._require_rights(evaluate=evaluate, work=work)
+            for kind in sorted({schedule.kind for schedule in self.schedules} - self._tasks.keys()):
                 log.warning("no handler here; its jobs wait for a process that has one", extra={"kind": kind})
             self._scheduler = Scheduler(database, lambda: self.schedules, self.actor, self._clock)
-            worker = Worker(database, self._handlers, self._queues, self.actor)
+            worker = Worker(database, self._tasks, self._queues, self.actor)
             async with asyncio.TaskGroup() as parts:
                 if evaluate:
                     parts.create_task(self._scheduler.run(), name="awa_cron scheduler")
@@ -254,6 +294,178 @@ class Client:
         async with self._connected().session() as connection:
             removed = await actions.remove(connection, self.schema, name, by=_by(by), clock=self._now())
         _found(removed or None, name)
+
+    async def enqueue(
+        self,
+        kind: str,
+        args: object = None,
+        *,
+        queue: str = "default",
+        priority: int = 2,
+        max_attempts: int = 25,
+        tags: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+        run_at: datetime | None = None,
+        deadline_s: float | None = None,
+        connection: Connection | None = None,
+    ) -> Job:
+        """Make a job by hand, of no schedule.
+
+        Args:
+            kind: Which handler runs it, here or in another deployment.
+            args: A dict of JSON values, or an instance of a dataclass or pydantic model.
+            queue: Where it waits.
+            priority: 1 (first) to 4.
+            max_attempts: 1 to 1000.
+            tags: At most 20 labels.
+            metadata: Further JSON labels.
+            run_at: When it may run, at the earliest; None for now.
+            deadline_s: How long each attempt may take; None for no limit.
+            connection: An asyncpg connection of the caller's, which may be in a transaction: then there is a job if
+                and when that commits. The client need not be entered. None for one of the client's.
+
+        Raises:
+            InvalidArgument: A value cannot be used; the message says which.
+            DatabaseError: The server refused; inside a transaction of the caller's, that is aborted.
+        """
+        job = registration.job(
+            kind,
+            args,
+            queue=queue,
+            priority=priority,
+            max_attempts=max_attempts,
+            tags=tags,
+            metadata=metadata,
+            run_at=run_at,
+            deadline_s=deadline_s,
+        )
+        if connection is not None:
+            if not isinstance(connection, (asyncpg.Connection, asyncpg.pool.PoolConnectionProxy)):
+                raise InvalidArgument(f"connection is a {type(connection).__name__}: it must be asyncpg's")
+            return await queue_actions.submit(connection, self.schema, job, clock=self._now())
+        async with self._connected().session() as session:
+            return await queue_actions.submit(session, self.schema, job, clock=self._now())
+
+    async def cancel_jobs(self, cron_name: str, *, running: bool = False, by: str | None = None) -> Cancelled:
+        """Cancel a schedule's jobs that have not begun, be the schedule paused, removed or neither.
+
+        Args:
+            cron_name: The schedule whose jobs they are.
+            running: Also those that run: their handlers are told to stop, and nothing that they still say counts.
+            by: A label for the history.
+
+        Returns:
+            How many of each.
+
+        Raises:
+            ScheduleNotFound: Neither a schedule nor a job has that name.
+        """
+        async with self._connected().session() as connection:
+            cancelled = await queue_actions.cancel_jobs(
+                connection, self.schema, cron_name, running=running, by=_by(by), clock=self._now()
+            )
+        return _found(cancelled, cron_name)
+
+    async def pause_queue(self, queue: str, *, by: str | None = None) -> bool:
+        """Hand out no more jobs of a queue; they go on being made, and what runs goes on.
+
+        Returns:
+            False when it was paused already; its label then stays.
+        """
+        name = _queue(queue)
+        async with self._connected().session() as connection:
+            return await queue_actions.pause_queue(connection, self.schema, name, by=_by(by), clock=self._now())
+
+    async def resume_queue(self, queue: str, *, by: str | None = None) -> bool:
+        """Hand out a queue's jobs again, in their order.
+
+        Returns:
+            False when it was not paused.
+        """
+        name = _queue(queue)
+        async with self._connected().session() as connection:
+            return await queue_actions.resume_queue(connection, self.schema, name, by=_by(by), clock=self._now())
+
+    async def list_queues(self) -> list[Queue]:
+        """Return every queue that a schedule, an unfinished or dead job, or a pause names, by name."""
+        async with self._connected().session() as connection, asking("queue list"):
+            found = await connection.fetch(self.schema.statement("queries/queues"))
+        return [Queue(**dict(row)) for row in found]
+
+    async def list_dead(
+        self,
+        *,
+        cron_name: str | None = None,
+        kind: str | None = None,
+        queue: str | None = None,
+        limit: int = 100,
+    ) -> list[DeadJob]:
+        """Return jobs that have used up their attempts, the latest first."""
+        async with self._connected().session() as connection, asking("dead list"):
+            found = await connection.fetch(self.schema.statement("queries/dead"), cron_name, kind, queue, limit)
+        return [rows.dead_job(row) for row in found]
+
+    async def retry_dead(
+        self,
+        ids: Sequence[int] | None = None,
+        *,
+        cron_name: str | None = None,
+        kind: str | None = None,
+        queue: str | None = None,
+        before: datetime | None = None,
+        attempts: int = 1,
+        by: str | None = None,
+    ) -> list[int]:
+        """Give dead jobs a second life; those that fit everything which is given, all if nothing is.
+
+        Args:
+            ids: These.
+            cron_name: Of this schedule.
+            kind: Of this kind.
+            queue: Of this queue.
+            before: That died before this time.
+            attempts: How many attempts each gets.
+            by: A label for the history.
+
+        Returns:
+            The jobs that wait again.
+
+        Raises:
+            DeadJobNotFound: One of ``ids`` is not dead, or would come to more than 1000 attempts; the others wait
+                again.
+        """
+        whole = isinstance(attempts, int) and not isinstance(attempts, bool)
+        if not whole or not 1 <= attempts <= MAX_ATTEMPTS:
+            raise InvalidArgument(f"attempts is {attempts!r}: it must be a whole number from 1 to {MAX_ATTEMPTS}")
+        which = _selection(ids, cron_name, kind, queue, before)
+        async with self._connected().session() as connection:
+            done = await queue_actions.retry_dead(
+                connection, self.schema, which, attempts=attempts, by=_by(by), clock=self._now()
+            )
+        return _all_of(which, done, "retried")
+
+    async def purge_dead(
+        self,
+        ids: Sequence[int] | None = None,
+        *,
+        cron_name: str | None = None,
+        kind: str | None = None,
+        queue: str | None = None,
+        before: datetime | None = None,
+        by: str | None = None,
+    ) -> list[int]:
+        """Delete dead jobs, for good; those that fit everything which is given, all if nothing is.
+
+        Returns:
+            The jobs that are gone.
+
+        Raises:
+            DeadJobNotFound: One of ``ids`` is not dead; the others are gone.
+        """
+        which = _selection(ids, cron_name, kind, queue, before)
+        async with self._connected().session() as connection:
+            done = await queue_actions.purge_dead(connection, self.schema, which, by=_by(by), clock=self._now())
+        return _all_of(which, done, "purged")
 
     async def list_schedules(self) -> list[StoredSchedule]:
         """Return every stored schedule, by name, also those of other deployments and those that are broken."""
@@ -318,18 +530,19 @@ class Client:
             raise ScheduleNotFound(name)
         return verdict
 
-    async def _require_rights(self, *, evaluate: bool) -> None:
-        """Say at the start, not in every pass, what this session cannot write."""
+    async def _require_rights(self, *, evaluate: bool, work: bool) -> None:
+        """Say at the start, not in every pass, what this session cannot do."""
+        parts = ["evaluate"] * evaluate + ["work"] * (work and bool(self._tasks))
         async with self._connected().session() as connection, asking("run"):
-            found = await connection.fetchrow(self.schema.statement("queries/rights"), self.schema.name)
+            found = await connection.fetchrow(self.schema.statement("queries/rights"), self.schema.name, parts)
         assert found is not None
         if found["read_only"]:
             raise DatabaseError(
                 "run: this session is read-only: connect to the primary, with a role that may write"
             )
-        lacking = found["lacking"] if evaluate else [each for each in found["lacking"] if each.startswith("jobs ")]
-        if lacking:
-            raise DatabaseError(f"run: the role lacks rights in schema {self.schema.name!r}: {', '.join(lacking)}")
+        if found["lacking"]:
+            lacking = ", ".join(found["lacking"])
+            raise DatabaseError(f"run: the role lacks rights in schema {self.schema.name!r}: {lacking}")
 
     def _connected(self) -> Database:
         if self._database is None:
@@ -373,7 +586,59 @@ def _by(label: str | None) -> str | None:
     return None if label is None else registration.label(label, "by")
 
 
-def _queues(queues: Sequence[str]) -> list[str]:
-    if isinstance(queues, str) or not isinstance(queues, Sequence):
-        raise InvalidArgument(f"queues is {queues!r}: it must be a list of names")
-    return [registration.label(queue, "queue") for queue in queues]
+def _queues(queues: Sequence[str] | Mapping[str, int]) -> list[str] | dict[str, int]:
+    if isinstance(queues, str) or not isinstance(queues, (Sequence, Mapping)):
+        raise InvalidArgument(f"queues is {queues!r}: it must be a list of names, or a dict of names and numbers")
+    names = [registration.label(queue, "queue") for queue in queues]
+    if not isinstance(queues, Mapping):
+        return names
+    for queue, limit in queues.items():
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise InvalidArgument(f"queues[{queue!r}] is {limit!r}: it must be a whole number above 0")
+    return dict(queues)
+
+
+def _queue(name: str) -> str:
+    try:
+        return registration.label(name, "queue")
+    except InvalidSchedule as error:
+        raise InvalidArgument(str(error)) from None
+
+
+def _check_args(schedule: Schedule, task: Task | None) -> None:
+    """Refuse a schedule whose every job would fail."""
+    if task is not None and task.read is not None:
+        try:
+            task.read(schedule.args)
+        except InvalidArgs as error:
+            raise InvalidSchedule(f"schedule {schedule.name!r}: {error}") from None
+
+
+def _selection(
+    ids: Sequence[int] | None,
+    cron_name: str | None,
+    kind: str | None,
+    queue: str | None,
+    before: datetime | None,
+) -> Selection:
+    if ids is not None:
+        for each in ids:
+            if isinstance(each, bool) or not isinstance(each, int) or not 0 <= each < 2**63:
+                raise InvalidArgument(f"job id {each!r}: it must be a whole number")
+    return Selection(
+        ids=None if ids is None else tuple(ids),
+        cron_name=cron_name,
+        kind=kind,
+        queue=queue,
+        before=None if before is None else aware(before, "before"),
+    )
+
+
+def _all_of(which: Selection, done: list[int], what: str) -> list[int]:
+    missing = sorted(set(which.ids or ()) - set(done))
+    if missing:
+        raise DeadJobNotFound(
+            f"not {what}: {', '.join(map(str, missing))}: no dead job has that id and fits"
+            + (f"; {what}: {', '.join(map(str, done))}" if done else "")
+        )
+    return done

@@ -6,6 +6,9 @@ AwaCronError
 │   └── UnknownTimezone
 ├── InvalidArgument (ValueError)      any other value handed to a public function
 ├── ScheduleNotFound                  an operator named a schedule that has no row
+├── DeadJobNotFound                   an operator named a job that is not dead
+├── AttemptCancelled                  raised in a handler that asked whether to go on, and is to stop
+├── InvalidArgs (ValueError)          a job's arguments do not fit the type that its handler takes
 ├── StoredScheduleInvalid             a row of cron_jobs that cannot be evaluated
 ├── LeadershipLost                    this instance no longer holds the leader's lock
 ├── SchemaMismatch                    the schema is not ours, not migrated, or too new
@@ -45,6 +48,18 @@ class ScheduleNotFound(AwaCronError):
             f"no schedule named {name!r}: a name is stored at the first sync of the process that registers it"
         )
         self.name = name
+
+
+class DeadJobNotFound(AwaCronError):
+    """No dead job has this id, or it has no attempts left to be given."""
+
+
+class AttemptCancelled(AwaCronError):
+    """This attempt is to stop: its job was cancelled or taken away, its time is up, or its worker stops."""
+
+
+class InvalidArgs(AwaCronError, ValueError):
+    """Arguments that do not fit the type that the handler of their kind takes."""
 
 
 class StoredScheduleInvalid(AwaCronError):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import asyncpg
 
 from awa_cron.actions import asking
-from awa_cron.errors import DatabaseError, SchemaMismatch
+from awa_cron.errors import DatabaseError, InvalidArgument, SchemaMismatch
 from awa_cron.sql import Connection, Schema
 
 _REFUSAL = "P0A4A"  # an SQLSTATE of our own in the class of raised exceptions
+_ROLE_PREFIX = re.compile(r"[a-z][a-z0-9_]{0,47}")
+_ROLE = re.compile(r"\bawa_(evaluate|work|read)\b")
+_SCHEMA_CLAUSE = re.compile(r"\bSCHEMA awa\b")
 
 
 def script(schema: Schema) -> str:
@@ -20,6 +24,23 @@ def script(schema: Schema) -> str:
     tables of another system before it touches anything.
     """
     return f"BEGIN ISOLATION LEVEL READ COMMITTED;\n\n{_body(schema)}\nCOMMIT;\n"
+
+
+def grants(schema: Schema, prefix: str) -> str:
+    """Return SQL for psql, idempotent, for the roles ``PREFIX_evaluate``, ``PREFIX_work`` and ``PREFIX_read``.
+
+    Args:
+        schema: What they may use; it must be migrated.
+        prefix: What the roles' names begin with; roles belong to the whole server.
+
+    Raises:
+        InvalidArgument: The prefix is no name that needs no quotes.
+    """
+    if not _ROLE_PREFIX.fullmatch(prefix):
+        raise InvalidArgument(f"prefix is {prefix!r}: use lower-case letters, digits and underscores, at most 48")
+    text = _ROLE.sub(rf"{prefix}_\1", schema.statement("grants"))
+    text = _SCHEMA_CLAUSE.sub(f'SCHEMA "{schema.name}"', text)
+    return f"BEGIN;\n\n{text}\nCOMMIT;\n"
 
 
 async def migrate(connection: Connection, schema: Schema) -> list[int]:

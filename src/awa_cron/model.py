@@ -11,9 +11,19 @@ import enum
 import json
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from awa_cron.errors import InvalidArgument
+from awa_cron.outcomes import Cancellation
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar  # of the type checker's own; nothing is imported when it runs
+
+    Args = TypeVar("Args", default=Any)
+else:
+    from typing import TypeVar
+
+    Args = TypeVar("Args")
 
 
 class MissedFirePolicy(enum.StrEnum):
@@ -52,6 +62,7 @@ class Schedule:
     tags: tuple[str, ...]
     metadata_json: str
     missed_fire_policy: MissedFirePolicy
+    deadline_s: float | None = None
 
     @property
     def args(self) -> dict[str, Any]:
@@ -91,6 +102,7 @@ class StoredSchedule(ScheduleState):
     max_attempts: int
     tags: tuple[str, ...]
     metadata: Any
+    deadline_s: float | None
     created_at: datetime
     updated_at: datetime
 
@@ -148,19 +160,21 @@ class Dropped:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class Job(Generic[Args]):
     """A job as its handler sees it.
 
     Attributes:
-        args: The schedule's arguments, a copy of this job's own.
+        args: The job's own copy of its arguments: JSON values, or the type that the handler was registered with.
         attempt: 1 for the first run.
         run_at: When it may run, at the earliest.
+        deadline_s: Seconds that this attempt may take; None for no limit.
+        cancellation: Set when the handler is to stop.
     """
 
     id: int
     kind: str
     queue: str
-    args: Any
+    args: Args
     state: JobState
     priority: int
     attempt: int
@@ -169,6 +183,8 @@ class Job:
     created_at: datetime
     tags: tuple[str, ...]
     metadata: dict[str, Any]
+    deadline_s: float | None = None
+    cancellation: Cancellation = dataclasses.field(default_factory=Cancellation, compare=False, repr=False)
 
     @property
     def cron_name(self) -> str | None:
@@ -180,6 +196,60 @@ class Job:
         """The scheduled instant that the job is for."""
         text = self.metadata.get("cron_fire_time")
         return datetime.fromisoformat(text) if text is not None else None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class DeadJob:
+    """A job that has used up its attempts: a row of ``jobs_dead``.
+
+    Attributes:
+        errors: What each failed attempt left, oldest first.
+    """
+
+    id: int
+    kind: str
+    queue: str
+    args: Any
+    priority: int
+    attempt: int
+    max_attempts: int
+    tags: tuple[str, ...]
+    metadata: dict[str, Any]
+    created_at: datetime
+    died_at: datetime | None
+    errors: tuple[dict[str, Any], ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """A queue, as far as schedules, jobs or a pause name it.
+
+    Attributes:
+        waiting: Jobs that have not begun or wait for their next attempt.
+    """
+
+    name: str
+    paused_at: datetime | None
+    paused_by: str | None
+    schedules: int
+    waiting: int
+    running: int
+    dead: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelled:
+    """What a cancellation found.
+
+    Attributes:
+        waiting: Jobs that had not begun; they never will.
+        signalled: Jobs that ran; their workers are told to stop, and nothing that they still say counts.
+        running: Jobs that ran and go on.
+    """
+
+    waiting: int
+    signalled: int
+    running: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

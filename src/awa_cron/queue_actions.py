@@ -1,20 +1,49 @@
-"""The actions of the job queue on a real database: what happens to a job after its fire has been committed.
+"""The actions of ``spec/AwaQueue.tla`` on a real database, by the same names: what becomes of a committed job.
 
-Each function runs one statement. Claims are fenced by worker and attempt: a worker whose job was taken from it can
-neither finish nor fail it.
+Each function runs one statement. Outcomes are fenced by worker and attempt: a worker whose job was taken from it
+changes nothing.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
 from awa_cron import rows
 from awa_cron.actions import ask, checked
-from awa_cron.model import Job, JobState
+from awa_cron.model import Cancelled, Job, JobState
+from awa_cron.registration import NewJob
 from awa_cron.sql import Connection, Schema
+
+MAX_ATTEMPTS = 1000
+"""The highest ``max_attempts`` that a job may have, AttemptLimit in the spec."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which dead jobs an operator means: all of them that fit everything which is given."""
+
+    ids: tuple[int, ...] | None = None
+    cron_name: str | None = None
+    kind: str | None = None
+    queue: str | None = None
+    before: datetime | None = None
+
+
+async def submit(connection: Connection, schema: Schema, job: NewJob, *, clock: datetime | None = None) -> Job:
+    """Make a job by hand, of no schedule; inside the caller's transaction, it comes with its commit.
+
+    Spec: Submit.
+
+    Raises:
+        DatabaseError: The server refused or the connection is gone; there is no job.
+    """
+    columns = (job.kind, job.queue, job.args_json, job.priority, job.max_attempts, job.tags, job.metadata_json)
+    found = await ask(connection, schema, "submit", *columns, job.run_at, job.deadline_s, checked(clock))
+    return rows.job(found[0])
 
 
 async def claim(
@@ -28,6 +57,8 @@ async def claim(
     clock: datetime | None = None,
 ) -> list[Job]:
     """Take up to ``limit`` waiting jobs, in (priority, run_at, id) order.
+
+    Spec: Claim, for each.
 
     Args:
         connection: Any session.
@@ -51,6 +82,8 @@ async def finish(
 ) -> bool:
     """Mark a job completed; False when it is no longer this worker's.
 
+    Spec: Finish; SettleTooLate when it returns False.
+
     Raises:
         DatabaseError: The server refused or the connection is gone.
     """
@@ -69,6 +102,8 @@ async def fail(
 ) -> JobState | None:
     """Record a failed attempt.
 
+    Spec: Fail; SettleTooLate when it returns None.
+
     Returns:
         ``retryable``, ``failed`` when that was the last attempt, None when the job is no longer this worker's.
 
@@ -80,10 +115,54 @@ async def fail(
     return JobState(found[0]["state"]) if found else None
 
 
+async def snooze(
+    connection: Connection,
+    schema: Schema,
+    job: Job,
+    *,
+    worker: str,
+    delay_s: float,
+    clock: datetime | None = None,
+) -> bool:
+    """Let a job wait without counting its attempt; False when it is no longer this worker's, or at the limit.
+
+    Spec: Snooze; SettleTooLate when it returns False.
+
+    Raises:
+        DatabaseError: The server refused or the connection is gone.
+    """
+    return bool(await ask(connection, schema, "snooze", job.id, job.attempt, worker, delay_s, checked(clock)))
+
+
+async def cancel_own(
+    connection: Connection,
+    schema: Schema,
+    job: Job,
+    *,
+    worker: str,
+    error: dict[str, Any],
+    clock: datetime | None = None,
+) -> bool:
+    """End a job as cancelled because its handler says so; False when it is no longer this worker's.
+
+    Spec: CancelOwn; SettleTooLate when it returns False.
+
+    Raises:
+        DatabaseError: The server refused or the connection is gone.
+    """
+    outcome = (job.id, job.attempt, worker, json.dumps(error), checked(clock))
+    return bool(await ask(connection, schema, "cancel_own", *outcome))
+
+
 async def heartbeat(
-    connection: Connection, schema: Schema, job_ids: Sequence[int], *, worker: str, clock: datetime | None = None
-) -> set[int]:
-    """Renew running jobs.
+    connection: Connection,
+    schema: Schema,
+    attempts: Iterable[tuple[int, int]],
+    *,
+    worker: str,
+    clock: datetime | None = None,
+) -> set[tuple[int, int]]:
+    """Renew running attempts, each a job's id and the number of the attempt.
 
     Returns:
         Those that are still this worker's.
@@ -91,14 +170,18 @@ async def heartbeat(
     Raises:
         DatabaseError: The server refused or the connection is gone.
     """
-    found = await ask(connection, schema, "heartbeat", job_ids, worker, checked(clock))
-    return {row["id"] for row in found}
+    pairs = sorted(attempts)
+    jobs, numbers = [job for job, _ in pairs], [number for _, number in pairs]
+    found = await ask(connection, schema, "heartbeat", jobs, numbers, worker, checked(clock))
+    return {(row["id"], row["attempt"]) for row in found}
 
 
 async def rescue(
     connection: Connection, schema: Schema, *, silent_for_s: float, clock: datetime | None = None
 ) -> dict[int, JobState]:
     """Take jobs from workers that have not renewed them.
+
+    Spec: Rescue, for each.
 
     Returns:
         The jobs' new states, ``retryable`` or ``failed``.
@@ -108,3 +191,109 @@ async def rescue(
     """
     found = await ask(connection, schema, "rescue", silent_for_s, checked(clock))
     return {row["id"]: JobState(row["state"]) for row in found}
+
+
+async def pause_queue(
+    connection: Connection, schema: Schema, queue: str, *, by: str | None = None, clock: datetime | None = None
+) -> bool:
+    """Stop handing out a queue's jobs; False when it was paused already, and its first label stays.
+
+    Spec: PauseQueue.
+    Source: ADR-007, "In-flight jobs and queue pause".
+
+    Raises:
+        DatabaseError: The server refused or the connection is gone.
+    """
+    found = await ask(connection, schema, "pause_queue", queue, by, checked(clock))
+    return bool(found[0]["changed"])
+
+
+async def resume_queue(
+    connection: Connection, schema: Schema, queue: str, *, by: str | None = None, clock: datetime | None = None
+) -> bool:
+    """Hand out a queue's jobs again; False when it was not paused.
+
+    Spec: ResumeQueue.
+    Source: ADR-007, "In-flight jobs and queue pause".
+
+    Raises:
+        DatabaseError: The server refused or the connection is gone.
+    """
+    found = await ask(connection, schema, "resume_queue", queue, by, schema.jobs_channel, checked(clock))
+    return bool(found[0]["changed"])
+
+
+async def cancel_jobs(
+    connection: Connection,
+    schema: Schema,
+    name: str,
+    *,
+    running: bool = False,
+    by: str | None = None,
+    clock: datetime | None = None,
+) -> Cancelled | None:
+    """Cancel the jobs that carry a schedule's name and have not begun; with ``running`` also those that run.
+
+    Spec: CancelJobs.
+    Source: ADR-007, "In-flight jobs and queue pause".
+
+    Returns:
+        How many of each; None when neither a schedule nor any job has that name.
+
+    Raises:
+        DatabaseError: The server refused or the connection is gone.
+    """
+    question = (name, running, schema.cancel_channel, by, checked(clock))
+    row = (await ask(connection, schema, "cancel_jobs", *question))[0]
+    if not row["known"]:
+        return None
+    return Cancelled(waiting=row["waiting"], signalled=row["signalled"], running=row["running"])
+
+
+async def retry_dead(
+    connection: Connection,
+    schema: Schema,
+    which: Selection,
+    *,
+    attempts: int = 1,
+    by: str | None = None,
+    clock: datetime | None = None,
+) -> list[int]:
+    """Give dead jobs a second life of so many attempts, unless that would exceed the limit.
+
+    Spec: RetryDead, for each.
+
+    Returns:
+        The jobs that wait again, ascending.
+
+    Raises:
+        DatabaseError: The server refused or the connection is gone.
+    """
+    found = await ask(connection, schema, "retry_dead", *_columns(which), attempts, by, checked(clock))
+    return [row["id"] for row in found]
+
+
+async def purge_dead(
+    connection: Connection,
+    schema: Schema,
+    which: Selection,
+    *,
+    by: str | None = None,
+    clock: datetime | None = None,
+) -> list[int]:
+    """Delete dead jobs.
+
+    Spec: PurgeDead, for each.
+
+    Returns:
+        The jobs that are gone, ascending.
+
+    Raises:
+        DatabaseError: The server refused or the connection is gone.
+    """
+    found = await ask(connection, schema, "purge_dead", *_columns(which), by, checked(clock))
+    return [row["id"] for row in found]
+
+
+def _columns(which: Selection) -> tuple[object, ...]:
+    return which.ids, which.cron_name, which.kind, which.queue, checked(which.before)

@@ -6,6 +6,7 @@ time. Source: ADR-007, "Eager validation".
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import unicodedata
@@ -14,8 +15,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from awa_cron import cronexpr
-from awa_cron.errors import InvalidCronExpression, InvalidSchedule
-from awa_cron.model import MissedFirePolicy, Schedule
+from awa_cron.errors import InvalidArgument, InvalidCronExpression, InvalidSchedule
+from awa_cron.model import MissedFirePolicy, Schedule, aware
+from awa_cron.outcomes import MAX_DELAY_S
 
 MAX_NAME_LENGTH = 200
 MAX_TAGS = 20
@@ -31,7 +33,7 @@ def schedule(
     cron_expr: str,
     *,
     kind: str,
-    args: Mapping[str, Any] | None = None,
+    args: object = None,
     timezone: str = "UTC",
     queue: str = "default",
     priority: int = 2,
@@ -39,6 +41,7 @@ def schedule(
     tags: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
     missed_fire_policy: str = MissedFirePolicy.COALESCE,
+    deadline_s: float | None = None,
 ) -> Schedule:
     """Validate a definition. The parameters are those of ``Client.periodic``.
 
@@ -60,15 +63,64 @@ def schedule(
             timezone=timezone,
             kind=label(kind, "kind"),
             queue=label(queue, "queue"),
-            args_json=_json_object({} if args is None else args, "args"),
-            priority=_integer(priority, "priority", 1, 4),
+            args_json=_json_object(plain_args(args), "args"),
+            priority=_priority(priority),
             max_attempts=_integer(max_attempts, "max_attempts", 1, 1000),
             tags=_tags(tags),
             metadata_json=_metadata({} if metadata is None else metadata),
             missed_fire_policy=_policy(missed_fire_policy),
+            deadline_s=deadline(deadline_s),
         )
     except InvalidSchedule as error:
         raise type(error)(f"schedule {checked_name!r}: {error}") from None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class NewJob:
+    """A job to be made by hand, validated."""
+
+    kind: str
+    queue: str
+    args_json: str
+    priority: int
+    max_attempts: int
+    tags: tuple[str, ...]
+    metadata_json: str
+    run_at: datetime | None
+    deadline_s: float | None
+
+
+def job(
+    kind: str,
+    args: object = None,
+    *,
+    queue: str = "default",
+    priority: int = 2,
+    max_attempts: int = 25,
+    tags: Sequence[str] = (),
+    metadata: Mapping[str, Any] | None = None,
+    run_at: datetime | None = None,
+    deadline_s: float | None = None,
+) -> NewJob:
+    """Validate a job made by hand. The parameters are those of ``Client.enqueue``.
+
+    Raises:
+        InvalidArgument: A field is unusable; the message names it.
+    """
+    try:
+        return NewJob(
+            kind=label(kind, "kind"),
+            queue=label(queue, "queue"),
+            args_json=_json_object(plain_args(args), "args"),
+            priority=_priority(priority),
+            max_attempts=_integer(max_attempts, "max_attempts", 1, 1000),
+            tags=_tags(tags),
+            metadata_json=_metadata({} if metadata is None else metadata),
+            run_at=None if run_at is None else aware(run_at, "run_at"),
+            deadline_s=deadline(deadline_s),
+        )
+    except InvalidSchedule as error:
+        raise InvalidArgument(f"job: {error}") from None
 
 
 def label(value: object, field: str) -> str:
@@ -92,6 +144,36 @@ def label(value: object, field: str) -> str:
                 f"{field} is {shown}: it holds U+{ord(character):04X}, which cannot be read in a table or log"
             )
     return value
+
+
+def plain_args(args: object) -> object:
+    """Return arguments as a dict: of None an empty one, of a dataclass or pydantic model its fields."""
+    if args is None:
+        return {}
+    if dataclasses.is_dataclass(args) and not isinstance(args, type):
+        return dataclasses.asdict(args)
+    dump = None if isinstance(args, type) else getattr(args, "model_dump", None)
+    return args if dump is None else dump(mode="json")
+
+
+def deadline(value: object) -> float | None:
+    """Validate the seconds that an attempt may take; None for no limit.
+
+    Raises:
+        InvalidSchedule: It is no number above 0.
+    """
+    if value is None:
+        return None
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not 0 < value <= MAX_DELAY_S:  # type: ignore[operator]
+        raise InvalidSchedule(
+            f"deadline_s is {_shown(value)}: it must be a number of seconds above 0, at most a year, or None"
+        )
+    return float(value)  # type: ignore[arg-type]
+
+
+def _priority(value: object) -> int:
+    return _integer(value, "priority", 1, 4)
 
 
 def _integer(value: object, field: str, low: int, high: int) -> int:

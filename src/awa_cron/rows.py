@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from awa_cron import firing
 from awa_cron.model import (
+    DeadJob,
     Dropped,
     Event,
     Job,
@@ -60,6 +61,7 @@ def _definition(schedule: Schedule, plans: Mapping[str, SyncPlan] | None) -> str
         "max_attempts": schedule.max_attempts,
         "tags": schedule.tags,
         "missed_fire_policy": schedule.missed_fire_policy,
+        "deadline_s": schedule.deadline_s,
     }
     if plans is not None:
         plan = plans[schedule.name]
@@ -120,7 +122,7 @@ def _no_jobs(row: Row, reason: str) -> str:
 
 def job(row: Row) -> Job:
     """Return a job."""
-    values = {field.name: row[field.name] for field in dataclasses.fields(Job)}
+    values = {field.name: row[field.name] for field in dataclasses.fields(Job) if field.name != "cancellation"}
     return Job(
         **values
         | {
@@ -128,6 +130,20 @@ def job(row: Row) -> Job:
             "metadata": json.loads(row["metadata"]),
             "tags": tuple(row["tags"]),
             "state": JobState(row["state"]),
+        }
+    )
+
+
+def dead_job(row: Row) -> DeadJob:
+    """Return a dead job."""
+    values = {field.name: row[field.name] for field in dataclasses.fields(DeadJob)}
+    return DeadJob(
+        **values
+        | {
+            "args": json.loads(row["args"]),
+            "metadata": json.loads(row["metadata"]),
+            "tags": tuple(row["tags"]),
+            "errors": tuple(json.loads(row["errors"])),
         }
     )
 

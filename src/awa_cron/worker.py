@@ -1,4 +1,4 @@
-"""Runs jobs: claim, hand to the handler, finish or fail; renew what runs, rescue what fell silent.
+"""Runs jobs: claim, hand to the handler, write what it says; renew what runs, rescue what fell silent.
 
 Delivery is at least once: a worker that dies or loses the database after its handler has returned leaves a job
 that somebody runs again.
@@ -7,27 +7,34 @@ that somebody runs again.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import inspect
 import logging
 import random
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 from awa_cron import queue_actions
 from awa_cron.database import Database
 from awa_cron.errors import DatabaseError
 from awa_cron.model import Job, JobState
-from awa_cron.sql import DRIVER_ERRORS, told
+from awa_cron.outcomes import Cancel, RetryAfter, Snooze
+from awa_cron.sql import DRIVER_ERRORS, Connection, told
+from awa_cron.typed import Reader
 
-Handler: TypeAlias = Callable[[Job], Awaitable[None] | None]
+Handler: TypeAlias = Callable[[Job], object]
+"""Async, or sync to run in a thread. It returns ``Snooze``, ``RetryAfter``, ``Cancel``; else it is done."""
 
 log = logging.getLogger(__name__)
 
 MAX_RETRY_DELAY_S = 24 * 3600.0
-FINISH_ATTEMPTS = 4
 MAX_ERROR_CHARACTERS = 10_000
+STOP_GRACE_S = 5.0
+"""How long a handler that was told to stop may take, before the outcome is written without it."""
 
 
 def retry_delay_s(attempt: int, jitter: float) -> float:
@@ -40,54 +47,101 @@ def retry_delay_s(attempt: int, jitter: float) -> float:
     return min(2.0 ** min(attempt, 20) * (1 + jitter / 4), MAX_RETRY_DELAY_S)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Task:
+    """What runs the jobs of one kind: a handler, and what reads their arguments if it takes a type of its own."""
+
+    handler: Handler
+    read: Reader | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Failed:
+    """An attempt that has failed, and what is stored of it."""
+
+    error: dict[str, str]
+
+
+Outcome: TypeAlias = "Snooze | RetryAfter | Cancel | Failed | None"
+
+
+class _Attempt:
+    """An attempt that runs here.
+
+    ``stop`` is done with the reason when it has to end, and ``settled`` when nothing more will be written of it. An
+    attempt that is ``lost`` is void: the job is somebody else's, or nobody's.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.stop: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.settled = asyncio.Event()
+        self.lost = False
+        self.in_thread = False
+        self.task: asyncio.Task[None] | None = None
+
+    def end(self, reason: str, *, lost: bool = False) -> None:
+        if not self.stop.done():
+            self.lost = lost
+            self.stop.set_result(reason)
+
+
 class Worker:
     """Runs the jobs of some kinds, a bounded number at once.
 
     Args:
         database: Open.
-        handlers: By kind; a sync handler runs in a thread.
-        queues: Only these; None for all.
+        tasks: By kind.
+        queues: Only these; with a number for each, at most so many of its jobs at once here; None for all.
         actor: This instance; the fence of its claims.
     """
 
     def __init__(
-        self, database: Database, handlers: Mapping[str, Handler], queues: list[str] | None, actor: str
+        self,
+        database: Database,
+        tasks: Mapping[str, Task],
+        queues: Sequence[str] | Mapping[str, int] | None,
+        actor: str,
     ) -> None:
         self._database = database
-        self._handlers = handlers
+        self._tasks = tasks
         self._queues = queues
+        self._turn = 0
         self._actor = actor
         # By job and attempt: a worker that was frozen may have lost a job, and get it again while it still runs.
-        self._running: dict[tuple[int, int], asyncio.Task[None]] = {}
+        self._running: dict[tuple[int, int], _Attempt] = {}
         self._wake = asyncio.Event()
+        self._beat = asyncio.Event()
         self._threads = ThreadPoolExecutor(
             max_workers=database.settings.concurrency, thread_name_prefix="awa_cron job"
         )
 
     async def run(self) -> None:
-        """Work until cancelled; then wait for the running handlers, and cancel those that take too long."""
-        if not self._handlers:
+        """Work until cancelled; then wait for the running handlers, and stop those that take too long."""
+        if not self._tasks:
             return
-        try:
-            async with asyncio.TaskGroup() as loops:
-                loops.create_task(self._listen_forever(), name="awa_cron listen")
-                loops.create_task(self._rescue_forever(), name="awa_cron rescue")
-                loops.create_task(self._claim_forever(), name="awa_cron claim")
-        finally:
-            await self._drain()
+        async with asyncio.TaskGroup() as outer:
+            beats = outer.create_task(self._heartbeat_forever(), name="awa_cron heartbeat")
+            try:
+                async with asyncio.TaskGroup() as loops:
+                    loops.create_task(self._listen_forever(), name="awa_cron listen")
+                    loops.create_task(self._rescue_forever(), name="awa_cron rescue")
+                    loops.create_task(self._claim_forever(), name="awa_cron claim")
+            finally:
+                await self._drain()
+                beats.cancel()
 
     async def _claim_forever(self) -> None:
         settings = self._database.settings
         while True:
             self._wake.clear()
             free = settings.concurrency - len(self._running)
-            claimed: list[Job] = []
-            if free > 0:
-                try:
-                    claimed = await self._claim(free)
-                except DatabaseError as error:
-                    log.warning("cannot claim", extra={"error": str(error)})
-            if claimed and len(claimed) == free:
+            claimed = 0
+            try:
+                claimed = await self._claim(free)
+            except DatabaseError as error:
+                log.warning("cannot claim", extra={"error": str(error)})
+            if claimed and claimed == free:
                 continue
             try:
                 async with asyncio.timeout(settings.poll_interval_s):
@@ -95,107 +149,166 @@ class Worker:
             except TimeoutError:
                 pass
 
-    async def _claim(self, limit: int) -> list[Job]:
+    async def _claim(self, free: int) -> int:
+        claimed = 0
+        for queues, room in self._rooms():
+            limit = min(room, free - claimed)
+            if limit > 0:
+                claimed += await self._claim_from(queues, limit)
+        return claimed
+
+    def _rooms(self) -> list[tuple[list[str] | None, int]]:
+        """Return which queues are asked together, and for how many jobs at most; each is first in its turn."""
+        if not isinstance(self._queues, Mapping):
+            return [(None if self._queues is None else list(self._queues), self._database.settings.concurrency)]
+        running = Counter(attempt.job.queue for attempt in self._running.values())
+        rooms: list[tuple[list[str] | None, int]] = [
+            ([queue], limit - running[queue]) for queue, limit in self._queues.items()
+        ]
+        self._turn = (self._turn + 1) % len(rooms)
+        return rooms[self._turn :] + rooms[: self._turn]
+
+    async def _claim_from(self, queues: list[str] | None, limit: int) -> int:
         async with self._database.session() as connection:
             claimed = await queue_actions.claim(
                 connection,
                 self._database.schema,
-                kinds=list(self._handlers),
-                queues=self._queues,
+                kinds=list(self._tasks),
+                queues=queues,
                 limit=limit,
                 worker=self._actor,
             )
             # No await between the claim and this: a cancelled worker knows every job it has.
             for job in claimed:
-                attempt = asyncio.create_task(self._attempt(job), name=f"awa_cron job {job.id}")
+                attempt = _Attempt(job)
+                attempt.task = asyncio.create_task(self._perform(attempt), name=f"awa_cron job {job.id}")
                 self._running[job.id, job.attempt] = attempt
-        return claimed
+        return len(claimed)
 
-    async def _attempt(self, job: Job) -> None:
-        beats = asyncio.create_task(self._heartbeat_forever(job), name=f"awa_cron heartbeat {job.id}")
+    async def _perform(self, attempt: _Attempt) -> None:
+        job = attempt.job
+        handler = asyncio.create_task(self._call(attempt), name=f"awa_cron handler {job.id}")
         try:
-            error = await self._handle(job)
-            await self._settle(job, error)
+            outcome = await self._outcome(attempt, handler)
+            if not attempt.lost:
+                await self._settle(job, outcome)
+            attempt.settled.set()
+            # One that does not stop keeps its place, or more would run here than may.
+            await asyncio.wait({handler})
         finally:
-            beats.cancel()
+            attempt.settled.set()
+            handler.cancel()
             del self._running[job.id, job.attempt]
             self._wake.set()
 
-    async def _handle(self, job: Job) -> dict[str, Any] | None:
-        """Run the handler; None when it returned, else what is stored of its error."""
-        handler = self._handlers[job.kind]
-        fields = {"job": job.id, "kind": job.kind, "attempt": job.attempt, "schedule": job.cron_name}
-        try:
-            if inspect.iscoroutinefunction(handler):
-                await handler(job)
-            else:
-                await self._in_thread(handler, job)
-        except asyncio.CancelledError:
-            log.warning("cancelled with its worker", extra=fields)
-            return {"error": "the worker stopped before the handler had finished"}
-        except BaseException as error:  # a handler that exits has failed; it must not take the worker along
-            log.exception("attempt failed", extra=fields)
-            text = "".join(traceback.format_exception(error))[-MAX_ERROR_CHARACTERS:]
-            return {"error": _told(error)[:MAX_ERROR_CHARACTERS], "traceback": text}
-        return None
+    async def _outcome(self, attempt: _Attempt, handler: asyncio.Task[Outcome]) -> Outcome:
+        """Wait for the handler; or tell it to stop, and then it has failed, whatever it still says."""
+        job = attempt.job
+        either: set[asyncio.Future[Any]] = {handler, attempt.stop}
+        await asyncio.wait(either, timeout=job.deadline_s, return_when=asyncio.FIRST_COMPLETED)
+        if handler.done():
+            return handler.result()
+        late = f"its deadline of {job.deadline_s} s has passed"
+        reason = attempt.stop.result() if attempt.stop.done() else late
+        log.warning("told to stop", extra=_fields(job) | {"reason": reason})
+        job.cancellation.set(reason)
+        if not attempt.in_thread:
+            handler.cancel()
+        await asyncio.wait({handler}, timeout=min(STOP_GRACE_S, self._database.settings.shutdown_timeout_s))
+        return Failed({"error": reason})
 
-    async def _in_thread(self, handler: Handler, job: Job) -> None:
+    async def _call(self, attempt: _Attempt) -> Outcome:
+        """Run the handler, and return what becomes of the job; whatever it raises, it takes no others along."""
+        job, task = attempt.job, self._tasks[attempt.job.kind]
+        try:
+            if task.read is not None:
+                job = dataclasses.replace(job, args=task.read(job.args))
+            if inspect.iscoroutinefunction(task.handler):
+                said = await task.handler(job)
+            else:
+                said = await self._in_thread(attempt, task.handler, job)
+        except BaseException as error:  # a handler that exits has failed; it must not take the worker along
+            if not job.cancellation.is_set():
+                log.exception("attempt failed", extra=_fields(job))
+            text = "".join(traceback.format_exception(error))[-MAX_ERROR_CHARACTERS:]
+            return Failed({"error": _told(error)[:MAX_ERROR_CHARACTERS], "traceback": text})
+        return said if isinstance(said, (Snooze, RetryAfter, Cancel)) else None
+
+    async def _in_thread(self, attempt: _Attempt, handler: Handler, job: Job) -> object:
+        attempt.in_thread = True
         outcome = await asyncio.get_running_loop().run_in_executor(self._threads, _called, handler, job)
+        attempt.in_thread = False
         if isinstance(outcome, BaseException):
             raise outcome
-        if inspect.isawaitable(outcome):
-            await outcome
+        return await outcome if inspect.isawaitable(outcome) else outcome
 
-    async def _settle(self, job: Job, error: dict[str, Any] | None) -> None:
+    async def _settle(self, job: Job, outcome: Outcome) -> None:
         """Write the outcome; if the database stays away, the job is rescued and runs again."""
         for pause_s in (0.1, 0.5, 2.0, None):
             try:
                 async with self._database.session() as connection:
-                    if error is None:
-                        ours = await queue_actions.finish(
-                            connection, self._database.schema, job, worker=self._actor
-                        )
-                    else:
-                        state = await queue_actions.fail(
-                            connection,
-                            self._database.schema,
-                            job,
-                            worker=self._actor,
-                            error=_storable(error),
-                            retry_delay_s=retry_delay_s(job.attempt, random.random()),  # noqa: S311
-                        )
-                        ours = state is not None
-                        if state is JobState.FAILED:
-                            log.error("failed for good", extra={"job": job.id, "kind": job.kind})
+                    became = await self._write(connection, job, outcome)
             except DatabaseError as trouble:
                 log.warning("cannot write the outcome", extra={"job": job.id, "error": str(trouble)})
                 if pause_s is None:
                     return
                 await asyncio.sleep(pause_s)
             else:
-                if ours and error is None:
-                    log.info(
-                        "completed",
-                        extra={"job": job.id, "kind": job.kind, "attempt": job.attempt, "schedule": job.cron_name},
-                    )
-                elif not ours:
+                if became is None:
                     log.warning("no longer ours; its outcome is not written", extra={"job": job.id})
+                elif became is JobState.FAILED:
+                    log.error("failed for good", extra=_fields(job))
+                else:
+                    log.info(str(became), extra=_fields(job))
                 return
 
-    async def _heartbeat_forever(self, job: Job) -> None:
+    async def _write(self, connection: Connection, job: Job, outcome: Outcome) -> JobState | None:
+        """Write the outcome once; None when the job is no longer ours."""
+        database, worker = self._database, self._actor
+        if isinstance(outcome, Snooze) and job.max_attempts >= queue_actions.MAX_ATTEMPTS:
+            outcome = RetryAfter(outcome.delay_s, "it cannot be snoozed: its max_attempts is at the limit")
+        match outcome:
+            case None:
+                ours = await queue_actions.finish(connection, database.schema, job, worker=worker)
+                return JobState.COMPLETED if ours else None
+            case Snooze(delay_s):
+                ours = await queue_actions.snooze(connection, database.schema, job, worker=worker, delay_s=delay_s)
+                return JobState.SCHEDULED if ours else None
+            case Cancel(reason):
+                error = _storable({"error": reason})
+                ours = await queue_actions.cancel_own(connection, database.schema, job, worker=worker, error=error)
+                return JobState.CANCELLED if ours else None
+            case RetryAfter(delay_s, reason):
+                error = {"error": reason}
+            case Failed(error):
+                delay_s = retry_delay_s(job.attempt, random.random())  # noqa: S311
+        return await queue_actions.fail(
+            connection, database.schema, job, worker=worker, error=_storable(error), retry_delay_s=delay_s
+        )
+
+    async def _heartbeat_forever(self) -> None:
+        """Renew what runs, all in one statement; sooner when somebody says that running jobs were cancelled."""
         while True:
-            await asyncio.sleep(self._database.settings.heartbeat_interval_s)
+            try:
+                async with asyncio.timeout(self._database.settings.heartbeat_interval_s):
+                    await self._beat.wait()
+            except TimeoutError:
+                pass
+            self._beat.clear()
+            mine = {key for key, attempt in self._running.items() if not attempt.lost}
+            if not mine:
+                continue
             try:
                 async with self._database.session() as connection:
                     ours = await queue_actions.heartbeat(
-                        connection, self._database.schema, [job.id], worker=self._actor
+                        connection, self._database.schema, mine, worker=self._actor
                     )
             except DatabaseError as error:
-                log.warning("cannot renew", extra={"job": job.id, "error": str(error)})
+                log.warning("cannot renew", extra={"jobs": len(mine), "error": str(error)})
                 continue
-            if not ours:
-                log.warning("no longer ours; somebody rescued it", extra={"job": job.id})
-                return
+            for key in mine - ours:
+                if key in self._running:
+                    self._running[key].end("it was cancelled, or somebody rescued it", lost=True)
 
     async def _rescue_forever(self) -> None:
         settings = self._database.settings
@@ -233,6 +346,7 @@ class Worker:
             connection.add_termination_listener(lambda _: ended.set())
             async with asyncio.timeout(self._database.settings.statement_timeout_s):
                 await connection.add_listener(self._database.schema.jobs_channel, self._notified)
+                await connection.add_listener(self._database.schema.cancel_channel, lambda *_: self._beat.set())
             self._wake.set()
             await ended.wait()
         except DRIVER_ERRORS as error:
@@ -245,17 +359,32 @@ class Worker:
             self._wake.set()
 
     async def _drain(self) -> None:
-        """Let running handlers finish, then cancel them; what cannot be cancelled is left to the rescue."""
-        timeout_s = self._database.settings.shutdown_timeout_s
-        if self._running:
-            await asyncio.wait(self._running.values(), timeout=timeout_s)
-        for task in self._running.values():
-            task.cancel()
-        if self._running:
-            await asyncio.wait(self._running.values(), timeout=self._database.settings.statement_timeout_s)
+        """Let running handlers finish, then stop them; those that do not stop are left behind."""
+        settings = self._database.settings
+        await self._ended(settings.shutdown_timeout_s)
+        for attempt in self._running.values():
+            attempt.end("the worker stopped before the handler had finished")
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_GRACE_S + settings.statement_timeout_s):
+                for attempt in list(self._running.values()):
+                    await attempt.settled.wait()
+                await asyncio.sleep(0)  # those that have stopped leave
         if self._running:
             log.error("handlers that do not stop", extra={"jobs": sorted(job for job, _ in self._running)})
+        for attempt in self._running.values():
+            assert attempt.task is not None
+            attempt.task.cancel()
+        await self._ended(STOP_GRACE_S)
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _ended(self, timeout_s: float) -> None:
+        tasks = [attempt.task for attempt in self._running.values() if attempt.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=timeout_s)
+
+
+def _fields(job: Job) -> dict[str, object]:
+    return {"job": job.id, "kind": job.kind, "attempt": job.attempt, "schedule": job.cron_name}
 
 
 def _called(handler: Handler, job: Job) -> object:
@@ -274,7 +403,7 @@ def _told(error: BaseException) -> str:
         return type(error).__name__
 
 
-def _storable(error: dict[str, Any]) -> dict[str, Any]:
+def _storable(error: dict[str, str]) -> dict[str, str]:
     """Replace what Postgres cannot store in JSON."""
     return {
         key: value.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode() for key, value in error.items()

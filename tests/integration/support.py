@@ -21,7 +21,7 @@ from awa_cron.model import FrozenFires, Job, Schedule, ScheduleState
 from awa_cron.scheduler import Scheduler
 from awa_cron.settings import Settings
 from awa_cron.sql import Schema
-from awa_cron.worker import Handler, Worker
+from awa_cron.worker import Handler, Task, Worker
 
 Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Fires: TypeAlias = dict[str, list[datetime]]
@@ -171,11 +171,11 @@ async def a_leader(dsn: str, actor: str = "leader") -> AsyncIterator[Leader]:
 
 @asynccontextmanager
 async def a_worker(
-    dsn: str, handler: Handler, settings: Settings | None = None, queues: list[str] | None = None
+    dsn: str, handler: Handler, settings: Settings | None = None, queues: list[str] | dict[str, int] | None = None
 ) -> AsyncIterator[Worker]:
     """Run a worker of the kind ``work`` in the background."""
     async with Database(dsn, Schema(), settings or HASTY, pool_size=4) as database:
-        worker = Worker(database, {"work": handler}, queues, "the worker")
+        worker = Worker(database, {"work": Task(handler)}, queues, "the worker")
         async with running(worker.run()):
             yield worker
 

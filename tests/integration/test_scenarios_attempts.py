@@ -112,7 +112,7 @@ async def test_a_worker_whose_job_was_rescued_can_write_nothing(dsn: str, connec
         assert not await queue_actions.finish(slow, SCHEMA, mine, worker="slow")
         failed = await queue_actions.fail(slow, SCHEMA, mine, worker="slow", error={}, retry_delay_s=1)
         assert failed is None
-        assert set() == await queue_actions.heartbeat(slow, SCHEMA, [job_id], worker="slow")
+        assert set() == await queue_actions.heartbeat(slow, SCHEMA, [(job_id, mine.attempt)], worker="slow")
         assert before == await job_row(connection, job_id), "fenced by worker and attempt"
         assert (2, 1) == (theirs.attempt, len(before["errors"]))
         assert await queue_actions.finish(other, SCHEMA, theirs, worker="other")

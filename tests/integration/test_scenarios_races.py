@@ -340,7 +340,7 @@ async def test_workers_share_jobs_without_errors(dsn: str, connection: Session, 
             jobs = await queue_actions.claim(session, SCHEMA, kinds=["work"], queues=None, limit=7, worker=name)
             idle = 0 if jobs else idle + 1
             taken.extend(job.id for job in jobs)
-            await queue_actions.heartbeat(session, SCHEMA, [job.id for job in jobs], worker=name)
+            await queue_actions.heartbeat(session, SCHEMA, [(job.id, job.attempt) for job in jobs], worker=name)
             for job in jobs:
                 assert await queue_actions.finish(session, SCHEMA, job, worker=name)
 

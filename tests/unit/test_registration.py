@@ -273,7 +273,7 @@ def test_a_kind_has_one_handler() -> None:
     with pytest.raises(InvalidSchedule, match="'work' has two handlers"):
         client.task("work")(work)
     with pytest.raises(InvalidSchedule, match="is a generator"):
-        client.task("yielding")(yielding)  # type: ignore[type-var]
+        client.task("yielding")(yielding)
     with pytest.raises(InvalidSchedule, match="must take one argument"):
         client.task("alone")(lambda: None)  # type: ignore[type-var]
     with pytest.raises(InvalidSchedule, match="not callable"):

@@ -1,6 +1,7 @@
 """The command line, ``awa-cron``. Needs the ``cli`` extra.
 
-Exit status: 0 done, 1 failed, 2 used wrongly, 3 no such schedule. Results go to stdout, everything else to stderr.
+Exit status: 0 done, 1 failed, 2 used wrongly, 3 no such schedule or job. Results go to stdout, everything else to
+stderr.
 """
 
 from __future__ import annotations

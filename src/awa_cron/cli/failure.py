@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from awa_cron.errors import AwaCronError, InvalidArgument, InvalidSchedule, ScheduleNotFound
+from awa_cron.errors import AwaCronError, DeadJobNotFound, InvalidArgument, InvalidSchedule, ScheduleNotFound
 
 
 class Failed(click.ClickException):
@@ -28,7 +28,7 @@ class NotFound(click.ClickException):
 def status(error: AwaCronError) -> type[click.ClickException]:
     """Return what the command line makes of an error of the library."""
     match error:
-        case ScheduleNotFound():
+        case ScheduleNotFound() | DeadJobNotFound():
             return NotFound
         case InvalidArgument() | InvalidSchedule():
             return Misused

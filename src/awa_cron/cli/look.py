@@ -71,6 +71,7 @@ def show(target: Target, name: str, *, as_json: bool) -> None:
             "queue": found.queue,
             "priority": str(found.priority),
             "max attempts": str(found.max_attempts),
+            "deadline": "-" if found.deadline_s is None else f"{found.deadline_s:g} s",
             "tags": ", ".join(found.tags) or "-",
             "metadata": output.compact(found.metadata),
             "last fire": output.moment(found.last_enqueued_at),
@@ -180,6 +181,12 @@ def _told(event: Event) -> str:
         dropped = event.details.get("dropped")
         if isinstance(dropped, dict) and "count" in dropped:
             said.append(f"dropped {dropped['count']} due fires of the old definition")
+    if event.action == "cancel_jobs":
+        said.append(f"{event.details['waiting']} waiting, {event.details['signalled']} running")
+    if event.action in {"retry_dead", "purge_dead"}:
+        said.append(f"{event.details['jobs']} jobs")
+    if "queue" in event.details:
+        said.append(f"queue {event.details['queue']}")
     if "backend_pid" in event.details:
         said.append(f"backend {event.details['backend_pid']}")
     return "; ".join(filter(None, said))

@@ -1,4 +1,4 @@
-"""The verbs by which an operator acts on a schedule: pause, resume, trigger, remove."""
+"""The verbs by which an operator acts on a schedule: pause, resume, trigger, cancel, remove."""
 
 from __future__ import annotations
 
@@ -21,11 +21,16 @@ def _login_name() -> str | None:
         return None
 
 
+def by_option(verb: Verb) -> Verb:
+    """Add --by."""
+    return click.option("--by", default=_login_name, help="Label in the history; default: your login name.")(verb)
+
+
 def on_a_schedule(verb: Verb) -> Verb:
     """Add what these verbs share: NAME, --by, the database, --json."""
     decorators: list[Callable[[Any], Any]] = [
         click.argument("name"),
-        click.option("--by", default=_login_name, help="Label in the history; default: your login name."),
+        by_option,
         database_options,
         schema_option,
         json_option,
@@ -41,7 +46,7 @@ def on_a_schedule(verb: Verb) -> Verb:
 def pause(target: Target, name: str, by: str | None, *, as_json: bool) -> None:
     """Stop a schedule's automatic fires. Its jobs go on."""
     changed = ask(target, lambda client: client.pause(name, by=by))
-    _report(name, changed, "paused", "was paused already; its label stays", as_json=as_json)
+    report(name, changed, "paused", "was paused already; its label stays", as_json=as_json)
 
 
 @click.command()
@@ -49,7 +54,7 @@ def pause(target: Target, name: str, by: str | None, *, as_json: bool) -> None:
 def resume(target: Target, name: str, by: str | None, *, as_json: bool) -> None:
     """Let a schedule fire again. Its policy decides about the fires it missed."""
     changed = ask(target, lambda client: client.resume(name, by=by))
-    _report(name, changed, "resumed", "was not paused", as_json=as_json)
+    report(name, changed, "resumed", "was not paused", as_json=as_json)
 
 
 @click.command()
@@ -61,6 +66,23 @@ def trigger(target: Target, name: str, by: str | None, *, as_json: bool) -> None
         output.json_of(job)
     else:
         click.echo(f"job {job.id} of {output.printable(name)} waits in queue {output.printable(job.queue)}")
+
+
+@click.command()
+@click.option("--running", is_flag=True, help="Also those that run: their handlers are told to stop.")
+@on_a_schedule
+def cancel(target: Target, name: str, by: str | None, *, running: bool, as_json: bool) -> None:
+    """Cancel a schedule's jobs that have not begun. The schedule itself goes on."""
+    found = ask(target, lambda client: client.cancel_jobs(name, running=running, by=by))
+    if as_json:
+        output.json_of(found)
+        return
+    said = [f"{found.waiting} cancelled before they began"]
+    if running:
+        said.append(f"{found.signalled} cancelled while they ran, and told to stop")
+    elif found.running:
+        said.append(f"{found.running} run and go on (--running cancels them too)")
+    click.echo(f"{output.printable(name)}: {'; '.join(said)}")
 
 
 @click.command()
@@ -77,7 +99,8 @@ def remove(target: Target, name: str, by: str | None, *, as_json: bool) -> None:
         click.echo(f"{output.printable(name)}: removed")
 
 
-def _report(name: str, changed: bool, done: str, already: str, *, as_json: bool) -> None:
+def report(name: str, changed: bool, done: str, already: str, *, as_json: bool) -> None:
+    """Say whether something changed."""
     if as_json:
         output.json_of({"name": name, "changed": changed})
     else:

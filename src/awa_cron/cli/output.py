@@ -75,6 +75,8 @@ def _plain(value: object) -> object:
         case list() | tuple():
             return [_plain(inner) for inner in value]
         case _ if dataclasses.is_dataclass(value):
-            return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+            return {
+                field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value) if field.repr
+            }
         case _:
             return value

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from awa_cron.cli import audit, demonstrate, look, operate, run, schema
+from awa_cron.cli import audit, demonstrate, jobs, look, operate, run, schema
 from awa_cron.cli.failure import status
 from awa_cron.errors import AwaCronError
 
@@ -19,7 +19,7 @@ class Verbs(click.Group):
         return list(self.commands)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a verb; turn an error of ours into its line and status."""
+        """Run a verb, or a group's; turn an error of ours into its line and status."""
         try:
             return super().invoke(ctx)
         except AwaCronError as error:
@@ -31,12 +31,13 @@ class Verbs(click.Group):
 def root() -> None:
     """Periodic jobs for Postgres that cannot lose a fire or make it twice.
 
-    Exit status: 0 done, 1 failed, 2 used wrongly, 3 no such schedule.
+    Exit status: 0 done, 1 failed, 2 used wrongly, 3 no such schedule or job.
     """
 
 
 for verb in (
     schema.migrate,
+    schema.grants,
     run.run,
     look.list_,
     look.show,
@@ -46,7 +47,10 @@ for verb in (
     operate.pause,
     operate.resume,
     operate.trigger,
+    operate.cancel,
     operate.remove,
+    jobs.queue,
+    jobs.dead,
     demonstrate.demo,
 ):
     root.add_command(verb)

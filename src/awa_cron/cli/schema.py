@@ -1,4 +1,4 @@
-"""``awa-cron migrate``."""
+"""``awa-cron migrate`` and ``awa-cron grants``."""
 
 from __future__ import annotations
 
@@ -38,6 +38,18 @@ def migrate(target: Target, *, as_sql: bool, as_json: bool) -> None:
         click.echo(f"schema {schema.name}: applied {', '.join(map(str, applied))}")
     else:
         click.echo(f"schema {schema.name}: up to date")
+
+
+@click.command()
+@click.option("--prefix", default="awa", show_default=True, help="What the roles' names begin with.")
+@schema_option
+def grants(schema: str | None, prefix: str) -> None:
+    """Print SQL for three roles of least privilege: PREFIX_evaluate, PREFIX_work, PREFIX_read.
+
+    Needs no database: awa-cron grants | psql -v ON_ERROR_STOP=1 …; then grant them to the roles that log in. Run it
+    again after each migration.
+    """
+    click.echo(migration.grants(Schema(schema or "awa"), prefix), nl=False)
 
 
 async def apply(dsn: str, schema: Schema) -> list[int]:

@@ -66,6 +66,8 @@ class Schema:
         """Advisory lock of a migration."""
         self.jobs_channel = f"{name}:jobs"
         """NOTIFY channel; the payload is the queue that has new jobs."""
+        self.cancel_channel = f"{name}:cancel"
+        """NOTIFY channel; running jobs were cancelled, and their workers are to look."""
 
     def __repr__(self) -> str:
         return f"Schema({self.name!r})"

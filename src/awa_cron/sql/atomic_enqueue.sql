@@ -38,14 +38,16 @@ WITH clock AS MATERIALIZED (
       AND b.last_fire <= clock.now                                           -- AlreadyDue
     RETURNING c.*, b.fires, b.expected, b.read_at
 ), enqueued AS (
-    INSERT INTO awa.jobs (kind, queue, args, priority, max_attempts, tags, metadata, run_at, created_at)
+    INSERT INTO awa.jobs (
+        kind, queue, args, priority, max_attempts, tags, metadata, run_at, created_at, deadline_s
+    )
     SELECT
         m.kind, m.queue, m.args, m.priority, m.max_attempts, m.tags,
         m.metadata || jsonb_build_object(
             'cron_name', m.name,
             'cron_fire_time', to_char(f.fire AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
         ),
-        clock.now, clock.now
+        clock.now, clock.now, m.deadline_s
     FROM mark AS m CROSS JOIN LATERAL unnest(m.fires) AS f (fire), clock
     ORDER BY f.fire, m.name
     RETURNING id, metadata ->> 'cron_name' AS name

@@ -6,13 +6,13 @@ WITH clock AS MATERIALIZED (
 ), claimable AS MATERIALIZED (
     SELECT j.id
     FROM awa.jobs AS j, clock
-    WHERE j.state IN ('scheduled', 'available', 'retryable')
+    WHERE j.state IN ('scheduled', 'available', 'retryable')  -- StillWaiting
       AND j.kind = ANY ($1::text[])
       AND ($2::text[] IS NULL OR j.queue = ANY ($2::text[]))
       AND j.run_at <= clock.now
       AND NOT EXISTS (
           SELECT 1 FROM awa.queue_meta AS q WHERE q.queue = j.queue AND q.paused_at IS NOT NULL
-      )
+      )  -- QueueUnpaused
     ORDER BY j.priority, j.run_at, j.id
     LIMIT $3::bigint
     FOR UPDATE OF j SKIP LOCKED
@@ -24,4 +24,4 @@ FROM claimable, clock
 WHERE j.id = claimable.id
 RETURNING
     j.id, j.kind, j.queue, j.args::text AS args, j.state, j.priority, j.attempt, j.max_attempts, j.run_at,
-    j.created_at, j.tags, j.metadata::text AS metadata
+    j.created_at, j.tags, j.metadata::text AS metadata, j.deadline_s

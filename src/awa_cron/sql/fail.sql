@@ -11,7 +11,7 @@ SET state = CASE WHEN j.attempt < j.max_attempts THEN 'retryable' ELSE 'failed' 
     errors = j.errors || ($4::jsonb || jsonb_build_object('at', clock.now, 'attempt', j.attempt))
 FROM clock
 WHERE j.id = $1::bigint
-  AND j.state = 'running'
-  AND j.attempt = $2::smallint
-  AND j.attempted_by = $3::text
+  AND j.state = 'running'  -- StillRunning
+  AND j.attempt = $2::smallint  -- SameAttempt
+  AND j.attempted_by = $3::text  -- SameOwner
 RETURNING j.state

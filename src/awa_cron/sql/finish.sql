@@ -3,7 +3,7 @@
 UPDATE awa.jobs AS j
 SET state = 'completed', finalized_at = coalesce($4::timestamptz, statement_timestamp())
 WHERE j.id = $1::bigint
-  AND j.state = 'running'
-  AND j.attempt = $2::smallint
-  AND j.attempted_by = $3::text
+  AND j.state = 'running'  -- StillRunning
+  AND j.attempt = $2::smallint  -- SameAttempt
+  AND j.attempted_by = $3::text  -- SameOwner
 RETURNING j.state

@@ -6,7 +6,7 @@ WITH clock AS MATERIALIZED (
     SELECT j.id
     FROM awa.jobs AS j, clock
     WHERE j.state = 'running'
-      AND j.heartbeat_at < clock.now - make_interval(secs => $1::float8)
+      AND j.heartbeat_at < clock.now - make_interval(secs => $1::float8)  -- Silent
     ORDER BY j.id
     FOR UPDATE OF j SKIP LOCKED
 )

@@ -12,7 +12,7 @@ WITH clock AS MATERIALIZED (
     FROM jsonb_to_recordset($1::jsonb) AS d (
         name text, cron_expr text, timezone text, kind text, queue text, args jsonb, priority smallint,
         max_attempts smallint, tags text[], metadata jsonb, missed_fire_policy text,
-        row_version text, fires timestamptz[], dropped jsonb
+        deadline_s double precision, row_version text, fires timestamptz[], dropped jsonb
     )
 ), before AS MATERIALIZED (
     SELECT
@@ -32,7 +32,7 @@ WITH clock AS MATERIALIZED (
     UPDATE awa.cron_jobs AS c
     SET cron_expr = d.cron_expr, timezone = d.timezone, kind = d.kind, queue = d.queue, args = d.args,
         priority = d.priority, max_attempts = d.max_attempts, tags = d.tags, metadata = d.metadata,
-        missed_fire_policy = d.missed_fire_policy,
+        missed_fire_policy = d.missed_fire_policy, deadline_s = d.deadline_s,
         last_enqueued_at = coalesce(b.fires[cardinality(b.fires)], c.last_enqueued_at),
         -- Never back, even if the clock has stepped back: the anchor may stand for a removed schedule's fires.
         anchored_at = CASE WHEN b.redefined THEN greatest($2::timestamptz, c.anchored_at) ELSE c.anchored_at END,
@@ -43,7 +43,7 @@ WITH clock AS MATERIALIZED (
 ), inserted AS (
     INSERT INTO awa.cron_jobs (
         name, cron_expr, timezone, kind, queue, args, priority, max_attempts, tags, metadata, missed_fire_policy,
-        anchored_at, created_at, updated_at
+        anchored_at, created_at, updated_at, deadline_s
     )
     SELECT
         d.name, d.cron_expr, d.timezone, d.kind, d.queue, d.args, d.priority, d.max_attempts, d.tags, d.metadata,
@@ -52,21 +52,23 @@ WITH clock AS MATERIALIZED (
         greatest(clock.now, (
             SELECT max(e.last_enqueued_at) FROM awa.cron_events AS e WHERE e.name = d.name AND e.action = 'remove'
         )),
-        clock.now, clock.now
+        clock.now, clock.now, d.deadline_s
     FROM defined AS d, clock
     WHERE d.row_version IS NULL  -- Absent
     ORDER BY d.name
     ON CONFLICT (name) DO NOTHING
     RETURNING name, anchored_at
 ), settled AS (
-    INSERT INTO awa.jobs (kind, queue, args, priority, max_attempts, tags, metadata, run_at, created_at)
+    INSERT INTO awa.jobs (
+        kind, queue, args, priority, max_attempts, tags, metadata, run_at, created_at, deadline_s
+    )
     SELECT
         b.kind, b.queue, b.args, b.priority, b.max_attempts, b.tags,
         b.metadata || jsonb_build_object(
             'cron_name', b.name,
             'cron_fire_time', to_char(f.fire AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
         ),
-        clock.now, clock.now
+        clock.now, clock.now, b.deadline_s
     FROM before AS b CROSS JOIN LATERAL unnest(b.fires) AS f (fire), clock
     ORDER BY f.fire, b.name
     RETURNING id, metadata ->> 'cron_name' AS name

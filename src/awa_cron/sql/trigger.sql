@@ -5,14 +5,16 @@ WITH clock AS MATERIALIZED (
 ), source AS MATERIALIZED (
     SELECT c.* FROM awa.cron_jobs AS c WHERE c.name = $1::text
 ), triggered AS (
-    INSERT INTO awa.jobs (kind, queue, args, priority, max_attempts, tags, metadata, run_at, created_at)
+    INSERT INTO awa.jobs (
+        kind, queue, args, priority, max_attempts, tags, metadata, run_at, created_at, deadline_s
+    )
     SELECT
         s.kind, s.queue, s.args, s.priority, s.max_attempts, s.tags,
         s.metadata || jsonb_build_object(
             'cron_name', s.name,
             'cron_triggered_at', to_char(clock.now AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
         ),
-        clock.now, clock.now
+        clock.now, clock.now, s.deadline_s
     FROM source AS s, clock
     RETURNING *
 ), event AS (
@@ -22,5 +24,5 @@ WITH clock AS MATERIALIZED (
 )
 SELECT
     t.id, t.kind, t.queue, t.args::text AS args, t.state, t.priority, t.attempt, t.max_attempts, t.run_at,
-    t.created_at, t.tags, t.metadata::text AS metadata
+    t.created_at, t.tags, t.metadata::text AS metadata, t.deadline_s
 FROM triggered AS t

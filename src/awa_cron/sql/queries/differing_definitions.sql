@@ -14,13 +14,13 @@ SELECT
     awa.readable(c.paused_at) AS paused_at
 FROM jsonb_to_recordset($1::jsonb) AS d (
     name text, cron_expr text, timezone text, kind text, queue text, args jsonb, priority smallint,
-    max_attempts smallint, tags text[], metadata jsonb, missed_fire_policy text
+    max_attempts smallint, tags text[], metadata jsonb, missed_fire_policy text, deadline_s double precision
 )
 LEFT JOIN awa.cron_jobs AS c USING (name)
 WHERE c.name IS NULL
    OR (c.cron_expr, c.timezone, c.kind, c.queue, c.args, c.priority, c.max_attempts, c.tags, c.metadata,
-       c.missed_fire_policy)
+       c.missed_fire_policy, c.deadline_s)
       IS DISTINCT FROM
       (d.cron_expr, d.timezone, d.kind, d.queue, d.args, d.priority, d.max_attempts, d.tags, d.metadata,
-       d.missed_fire_policy)
+       d.missed_fire_policy, d.deadline_s)
 ORDER BY d.name

@@ -1,13 +1,17 @@
 -- What a process that runs may not do here.
--- $1 schema
+-- $1 schema, $2 parts: evaluate, work
 SELECT
     current_setting('transaction_read_only') = 'on' AS read_only,
     ARRAY(
-        SELECT needed.relation || ' ' || needed.right
+        SELECT DISTINCT needed.relation || ' ' || needed.right
         FROM (VALUES
-            ('cron_jobs', 'SELECT'), ('cron_jobs', 'INSERT'), ('cron_jobs', 'UPDATE'),
-            ('cron_events', 'SELECT'), ('cron_events', 'INSERT'),
-            ('jobs', 'SELECT'), ('jobs', 'INSERT'), ('jobs', 'UPDATE')
-        ) AS needed (relation, "right")
-        WHERE NOT has_table_privilege(format('%I.%I', $1::text, needed.relation), needed.right)
+            ('evaluate', 'cron_jobs', 'SELECT'), ('evaluate', 'cron_jobs', 'INSERT'), ('evaluate', 'cron_jobs', 'UPDATE'),
+            ('evaluate', 'cron_events', 'SELECT'), ('evaluate', 'cron_events', 'INSERT'),
+            ('evaluate', 'jobs', 'SELECT'), ('evaluate', 'jobs', 'INSERT'),
+            ('work', 'jobs', 'SELECT'), ('work', 'jobs', 'UPDATE'), ('work', 'queue_meta', 'SELECT')
+        ) AS needed (part, relation, "right")
+        WHERE needed.part = ANY ($2::text[])
+          -- sql/grants.sql gives some of these for single columns.
+          AND NOT has_any_column_privilege(format('%I.%I', $1::text, needed.relation), needed.right)
+        ORDER BY 1
     ) AS lacking
