@@ -173,7 +173,9 @@ async def test_a_session_that_may_not_write_is_told_so_at_the_start(dsn: str, co
     try:
         async with awa_cron.Client(reader) as client:
             assert await client.list_schedules() == []
-            with pytest.raises(DatabaseError, match="lacks rights in schema 'awa': cron_jobs INSERT"):
+            with pytest.raises(
+                DatabaseError, match="lacks rights in schema 'awa': cron_events INSERT, cron_jobs INSERT"
+            ):
                 await client.run_forever()
     finally:
         await connection.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -295,3 +296,30 @@ async def test_two_workers_take_disjoint_jobs_many_at_a_time(dsn: str, connectio
         taken = await asyncio.gather(*(claim(each, limit=25, worker=str(i)) for i, each in enumerate((one, other))))
     ids = [job.id for jobs in taken for job in jobs]
     assert len(ids) == len(set(ids)) > 25
+
+
+@dataclasses.dataclass
+class Greeting:
+    to: str
+    times: int = 1
+
+
+async def test_a_typed_handler_gets_its_type_and_a_misfit_fails_with_the_reason(
+    dsn: str, connection: Session
+) -> None:
+    seen: list[Greeting] = []
+    client = awa_cron.Client(dsn, settings=Settings(poll_interval_s=0.1, shutdown_timeout_s=5))
+
+    @client.task("greet", args=Greeting)
+    async def greet(job: Job[Greeting]) -> None:
+        seen.append(job.args)
+
+    async with client:
+        task = asyncio.ensure_future(client.run_forever(evaluate=False))
+        good = await client.enqueue("greet", Greeting("you", 2))
+        bad = await client.enqueue("greet", {"to": 5})
+        await reaches(connection, good.id, "completed")
+        row = await reaches(connection, bad.id, "retryable")
+        task.cancel()
+    assert [Greeting("you", 2)] == seen
+    assert "args of kind 'greet' are no Greeting: args.to is 5, not str" in row["errors"][0]

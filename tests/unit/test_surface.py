@@ -9,11 +9,18 @@ from awa_cron import errors
 
 PUBLIC = [
     "Account",
+    "AttemptCancelled",
     "AwaCronError",
+    "Cancel",
+    "Cancellation",
+    "Cancelled",
     "Client",
     "DatabaseError",
+    "DeadJob",
+    "DeadJobNotFound",
     "Event",
     "Finding",
+    "InvalidArgs",
     "InvalidArgument",
     "InvalidCronExpression",
     "InvalidSchedule",
@@ -21,10 +28,13 @@ PUBLIC = [
     "JobState",
     "LeadershipLost",
     "MissedFirePolicy",
+    "Queue",
+    "RetryAfter",
     "Schedule",
     "ScheduleNotFound",
     "SchemaMismatch",
     "Settings",
+    "Snooze",
     "StoredSchedule",
     "StoredScheduleInvalid",
     "UnknownTimezone",
@@ -48,20 +58,34 @@ def test_every_error_is_one_of_ours_and_bad_values_are_value_errors() -> None:
     ours = {name: value for name, value in vars(errors).items() if inspect.isclass(value)}
     assert all(issubclass(value, errors.AwaCronError) for value in ours.values())
     value_errors = {name for name, value in ours.items() if issubclass(value, ValueError)}
-    assert {"InvalidArgument", "InvalidCronExpression", "InvalidSchedule", "UnknownTimezone"} == value_errors
+    assert {
+        "InvalidArgs",
+        "InvalidArgument",
+        "InvalidCronExpression",
+        "InvalidSchedule",
+        "UnknownTimezone",
+    } == value_errors
     assert set(ours) <= set(PUBLIC), "an error that can be raised can be caught by its public name"
 
 
 def test_a_clients_methods_are_these() -> None:
     methods = {name for name, _ in inspect.getmembers(awa_cron.Client) if not name.startswith("_")}
     promised = {
+        "cancel_jobs",
+        "enqueue",
         "get_schedule",
         "history",
+        "list_dead",
+        "list_queues",
         "list_schedules",
         "pause",
+        "pause_queue",
         "periodic",
+        "purge_dead",
         "remove",
         "resume",
+        "resume_queue",
+        "retry_dead",
         "run_forever",
         "task",
         "trigger",
