@@ -121,7 +121,7 @@ def _interleavings(runs: Numbers) -> tuple[str, bool]:
         f"order; {total['blocked']:,} waited, {total['serialization_failures']:,} serialization failures, "
         f"{total['deadlocks']:,} deadlocks"
     )
-    return told, total["runs"] > 0
+    return told, total["runs"] > 0 and total["deadlocks"] == 0
 
 
 def _walks(walks: Numbers) -> tuple[str, bool]:
