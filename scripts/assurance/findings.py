@@ -53,6 +53,8 @@ def lines(numbers: Mapping[str, Numbers]) -> list[Line]:
         _line("paths from the start, on Postgres", of("paths"), _paths),
         _line("interleavings, on Postgres", of("interleavings"), _interleavings),
         _line("random walks, on Postgres", of("walks"), _walks),
+        _line("logs of real runs, as traces", of("traces"), _traces),
+        _line("falsified logs", of("falsified traces"), _falsified),
         _line("mutants of the implementation", numbers.get("mutants", []), _mutants),
     ]
 
@@ -128,6 +130,17 @@ def _walks(walks: Numbers) -> tuple[str, bool]:
     last = walks[-1]
     told = f"{last['calls']:,} calls in lock-step; {last['edges']:,} of {last['reachable']:,} edges, abstracted"
     return told, last["calls"] > 0
+
+
+def _traces(found: Numbers) -> tuple[str, bool]:
+    logs, events, windows = (sum(each[key] for each in found) for key in ("logs", "events", "windows"))
+    return f"{logs} logs of {events:,} events, {windows:,} windows: behaviours of the spec, says TLC", windows > 0
+
+
+def _falsified(found: Numbers) -> tuple[str, bool]:
+    last = found[-1]
+    told = f"{last['kinds']} kinds, {last['asked']:,} logs, {last['rejected']:,} rejected; TLC and the verifier agree"
+    return told, last["kinds"] >= 20 and last["rejected"] > 0
 
 
 def _mutants(found: Numbers) -> tuple[str, bool]:

@@ -38,6 +38,8 @@ GOOD: dict[str, list[dict[str, Any]]] = {
         REPLAY,
         {"section": "paths", "steps": 200, "covered": 100, "edges": 100},
         {"section": "interleavings", "runs": 9, "blocked": 3, "serialization_failures": 1, "deadlocks": 0},
+        {"section": "traces", "logs": 2, "events": 30, "windows": 9},
+        {"section": "falsified traces", "kinds": 20, "asked": 60, "rejected": 58},
         {"section": "walks", "calls": 50, "edges": 5, "reachable": 10},
     ],
     "mutants": [{"killed": 2, "total": 2, "equivalent": 0, "mutants": [{"name": "m", "ok": True}]}],
