@@ -388,7 +388,16 @@ NeverDeadRetried ==
 
 NeverSnoozed == ~ \E j \in DOMAIN jobs : jobs[j].state = "scheduled" /\ jobs[j].attempt = 2
 
-(* These two are steps. *)
+(* These are steps. *)
+NeverTriggeredWhilePaused ==
+    [][Len(jobs') > Len(jobs) => ~rows[jobs'[Len(jobs')].cron_name].paused]_vars
+NeverRescuedFromFrozen ==
+    [][\A j \in DOMAIN jobs :
+          Runs(j) /\ worker[jobs[j].owner] = "frozen" /\ ClaimOf(j) \in holds[jobs[j].owner] =>
+              jobs'[j].state # "retryable"]_vars
+NeverComesBackLate ==
+    [][\A w \in Workers : \A claim \in holds[w] :
+          worker[w] = "frozen" /\ ~Current(w, claim) => worker'[w] # "up"]_vars
 NeverFails ==
     [][\A j \in DOMAIN jobs : InGoodHands(j) => jobs'[j].state # "retryable"]_vars
 NeverToldTooLate ==
