@@ -76,8 +76,10 @@ Job == [cron_name : Schedules, queue : Queues,
         attempt : 0..AttemptLimit, max_attempts : 1..AttemptLimit,
         owner : Workers \cup {None}]
 
+JobIds == 1..MaxJobs
+
 (* What a worker remembers of a claim.                                     *)
-Claims == [job : 1..MaxJobs, attempt : 1..AttemptLimit]
+Claims == [job : JobIds, attempt : 1..AttemptLimit]
 
 TypeOK ==
     /\ rows \in [Schedules -> Row \cup {None}]
@@ -173,6 +175,7 @@ Forgets(w, claim) ==
 HasRoom(w) == Cardinality(holds[w]) < Capacity
 
 Claim(w, j) ==
+    /\ j \in DOMAIN jobs
     /\ worker[w] = "up"
     /\ HasRoom(w)
     /\ StillWaiting(jobs[j])
@@ -224,6 +227,7 @@ SettleTooLate(w, claim) ==
 (* awa_cron.queue_actions.rescue, by any worker that is up: a job that     *)
 (* nobody renews is taken from its owner.  The attempt has failed.         *)
 Rescue(j) ==
+    /\ j \in DOMAIN jobs
     /\ \E w \in Workers : worker[w] = "up"
     /\ jobs[j].state = "running"
     /\ Silent(j)
@@ -232,15 +236,13 @@ Rescue(j) ==
 
 System ==
     \/ \E w \in Workers :
-          \/ \E j \in DOMAIN jobs :
-                \/ Claim(w, j)
-          \/ \E claim \in holds[w] :
+          \/ \E j \in JobIds : Claim(w, j)
+          \/ \E claim \in Claims :
                 \/ Finish(w, claim)
                 \/ Fail(w, claim)
                 \/ Snooze(w, claim)
                 \/ SettleTooLate(w, claim)
-    \/ \E j \in DOMAIN jobs :
-          \/ Rescue(j)
+    \/ \E j \in JobIds : Rescue(j)
 
 ----------------------------------------------------------------------------
 (* The environment: the scheduler, operators, deployments and faults.      *)
@@ -315,6 +317,7 @@ CancelJobs(s, running) ==
 (* awa_cron.queue_actions.retry_dead: a dead job begins a second life of   *)
 (* FreshAttempts attempts, unless that would exceed the limit.             *)
 RetryDead(j) ==
+    /\ j \in DOMAIN jobs
     /\ jobs[j].state = "failed"
     /\ jobs[j].attempt + FreshAttempts <= AttemptLimit
     /\ jobs' = [jobs EXCEPT ![j] = RevivedJob(@)]
@@ -358,8 +361,7 @@ Environment ==
     \/ \E q \in Queues :
           \/ PauseQueue(q)
           \/ ResumeQueue(q)
-    \/ \E j \in DOMAIN jobs :
-          \/ RetryDead(j)
+    \/ \E j \in JobIds : RetryDead(j)
     \/ \E w \in Workers :
           \/ FreezeWorker(w)
           \/ ThawWorker(w)
@@ -373,13 +375,13 @@ Next == System \/ Environment
 (* the handler and writes how it ended, one rescues.  Each goes on as long *)
 (* as it has something to do; whether the handler returns, raises or asks  *)
 (* for later is not its choice, but one of them it does.                   *)
-ClaimSome(w) == \E j \in DOMAIN jobs : Claim(w, j)
+ClaimSome(w) == \E j \in JobIds : Claim(w, j)
 Settle(w, claim) ==
     \/ Finish(w, claim)
     \/ Fail(w, claim)
     \/ Snooze(w, claim)
     \/ SettleTooLate(w, claim)
-RescueSome == \E j \in DOMAIN jobs : Rescue(j)
+RescueSome == \E j \in JobIds : Rescue(j)
 
 Fairness ==
     /\ \A w \in Workers : WF_vars(ClaimSome(w))
@@ -404,7 +406,7 @@ StableNext ==
           \/ Resume(s)
           \/ \E running \in BOOLEAN : CancelJobs(s, running)
     \/ \E q \in Queues : ResumeQueue(q)
-    \/ \E j \in DOMAIN jobs : RetryDead(j)
+    \/ \E j \in JobIds : RetryDead(j)
     \/ \E w \in Workers : ThawWorker(w) \/ RecoverWorker(w)
 
 Repairs ==
@@ -421,6 +423,7 @@ StableSpec == Spec /\ Repairs /\ <>[][StableNext]_vars
 
 Kept(s) == rows[s] # None /\ rows'[s] # None
 Removed(s) == rows[s] # None /\ rows'[s] = None
+OfferOf(row) == [queue |-> row.queue, max_attempts |-> row.max_attempts]
 StateOf(j) == IF j \in DOMAIN jobs THEN jobs[j].state ELSE None
 Waits(j) == jobs[j].state \in Waiting
 Runs(j) == jobs[j].state = "running"
@@ -450,7 +453,8 @@ NoLostJob ==
            /\ ENABLED Finish(jobs[j].owner, ClaimOf(j))
            /\ ENABLED Fail(jobs[j].owner, ClaimOf(j))
         \/ /\ Runs(j)
-           /\ (\E w \in Workers : worker[w] = "up") => ENABLED Rescue(j)
+           /\ (\E w \in Workers : worker[w] = "up") =>
+                 ENABLED (Rescue(j) /\ jobs'[j].state # "running")
 
 (* P22.  Jobs are only ever added, one at a time; whose they are and where *)
 (* they wait never changes.                                                *)
@@ -524,7 +528,8 @@ FencedFinalisation ==
           \A j \in DOMAIN jobs :
               (j = claim.job /\ Current(w, claim)) \/ jobs'[j] = jobs[j]]_vars
 
-(* What a worker says is what is written, by its job's own attempts.       *)
+(* What a worker says is what is written, by its job's own attempts; and   *)
+(* none that lives lets go of a job without a word.                        *)
 OutcomeIsWritten ==
     [][\A w \in Workers : \A claim \in holds[w] :
           LET job == jobs[claim.job]
@@ -532,7 +537,9 @@ OutcomeIsWritten ==
           IN  /\ Finish(w, claim) => state = "completed"
               /\ Snooze(w, claim) => state = "scheduled"
               /\ Fail(w, claim) =>
-                    state = IF job.attempt = job.max_attempts THEN "failed" ELSE "retryable"]_vars
+                    state = IF job.attempt = job.max_attempts THEN "failed" ELSE "retryable"
+              /\ Current(w, claim) /\ claim \notin holds'[w] =>
+                    state # "running" \/ worker'[w] = "down"]_vars
 
 (* A job is completed by the worker that runs it, and by nobody else.      *)
 CompletedByItsOwner ==
@@ -543,15 +550,20 @@ CompletedByItsOwner ==
 RescueSparesTheLiving ==
     \A j \in DOMAIN jobs : InGoodHands(j) => ~ENABLED Rescue(j)
 
-(* Who is not up does nothing and learns nothing; who has died knows       *)
-(* nothing; and nobody takes more than there is room for.                  *)
+(* Nobody takes more than there is room for, and who has died knows of     *)
+(* nothing.                                                                *)
 WorkersKeepToThemselves ==
-    /\ \A w \in Workers :
-          /\ worker[w] = "down" => holds[w] = {}
-          /\ Cardinality(holds[w]) <= Capacity
+    \A w \in Workers :
+        /\ Cardinality(holds[w]) <= Capacity
+        /\ worker[w] = "down" => holds[w] = {}
+
+(* Who is not up learns nothing, and a fault changes no row; where nobody  *)
+(* is up, what runs can only be cancelled.                                 *)
 SilentWorkersAreSilent ==
     [][/\ \A w \in Workers : holds'[w] # holds[w] => worker[w] = "up" \/ worker'[w] = "down"
-       /\ worker' # worker => UNCHANGED <<rows, queue_paused, jobs>>]_vars
+       /\ worker' # worker => UNCHANGED <<rows, queue_paused, jobs>>
+       /\ (\A w \in Workers : worker[w] # "up") =>
+             \A j \in DOMAIN jobs : Runs(j) => jobs'[j].state \in {"running", "cancelled"}]_vars
 
 (* P27.  What waits has attempts left, what is dead has none, and none has *)
 (* more than its own.                                                      *)
@@ -573,7 +585,9 @@ BudgetIsTheJobsOwn ==
 
 (* P21.  A trigger needs a row, and nothing of that row or of its queue.   *)
 TriggerIgnoresPause ==
-    \A s \in Schedules : rows[s] # None /\ Len(jobs) < MaxJobs => ENABLED Trigger(s)
+    \A s \in Schedules :
+        rows[s] # None /\ Len(jobs) < MaxJobs =>
+            ENABLED (Trigger(s) /\ Len(jobs') = Len(jobs) + 1)
 
 (* P21.  A trigger makes one job and touches nothing else.                 *)
 TriggerLeavesSchedule ==
@@ -611,12 +625,11 @@ RegisterStartsFresh ==
 (* P27.  An edit changes what later jobs begin with, and nothing else.     *)
 EditLeavesJobs ==
     [][\A s \in Schedules :
-          LET OfferOf(row) == [queue |-> row.queue, max_attempts |-> row.max_attempts]
-          IN  Kept(s) /\ OfferOf(rows'[s]) # OfferOf(rows[s]) =>
-                  /\ OfferOf(rows'[s]) \in Offers[s]
-                  /\ rows' = [rows EXCEPT ![s].queue = rows'[s].queue,
-                                          ![s].max_attempts = rows'[s].max_attempts]
-                  /\ UNCHANGED <<queue_paused, jobs, worker, holds>>]_vars
+          Kept(s) /\ OfferOf(rows'[s]) # OfferOf(rows[s]) =>
+              /\ OfferOf(rows'[s]) \in Offers[s]
+              /\ rows' = [rows EXCEPT ![s].queue = rows'[s].queue,
+                                      ![s].max_attempts = rows'[s].max_attempts]
+              /\ UNCHANGED <<queue_paused, jobs, worker, holds>>]_vars
 
 (* P23.  Pausing or resuming a schedule writes one column.  That its jobs  *)
 (* go on meanwhile is in NoLostJob, RetryBudget and PausesIndependent.     *)
@@ -671,8 +684,44 @@ CancelOnlyNamed ==
 (* when its schedule is paused or gone.                                    *)
 CancelNeedsOnlyTheLabel ==
     \A j \in DOMAIN jobs :
-        /\ Waits(j) => ENABLED CancelJobs(jobs[j].cron_name, FALSE)
-        /\ Runs(j) => ENABLED CancelJobs(jobs[j].cron_name, TRUE)
+        LET Cancelled(running) ==
+                ENABLED (CancelJobs(jobs[j].cron_name, running) /\ jobs'[j].state = "cancelled")
+        IN  /\ Waits(j) => Cancelled(FALSE)
+            /\ Runs(j) => Cancelled(TRUE)
+
+(* P22 to P25, P27.  What operators and deployments ask for can be done at *)
+(* any time, whatever workers are doing, and then is done.                 *)
+OperatorsAreHeard ==
+    /\ \A s \in Schedules :
+          /\ rows[s] # None =>
+                /\ ~rows[s].paused => ENABLED (Pause(s) /\ rows'[s].paused)
+                /\ rows[s].paused => ENABLED (Resume(s) /\ ~rows'[s].paused)
+                /\ ENABLED (Remove(s) /\ rows'[s] = None)
+          /\ \A o \in Offers[s] :
+                rows[s] = None \/ OfferOf(rows[s]) # o =>
+                    ENABLED (Sync(s, o) /\ OfferOf(rows'[s]) = o)
+    /\ \A q \in Queues :
+          /\ ~queue_paused[q] => ENABLED (PauseQueue(q) /\ queue_paused'[q])
+          /\ queue_paused[q] => ENABLED (ResumeQueue(q) /\ ~queue_paused'[q])
+    /\ \A j \in DOMAIN jobs :
+          jobs[j].state = "failed" /\ jobs[j].attempt + FreshAttempts <= AttemptLimit =>
+              ENABLED (RetryDead(j) /\ jobs'[j].state \in Waiting)
+
+(* A worker that is up can claim, say how it ended, and be told when that  *)
+(* is too late; and the answer can reach it.                               *)
+WorkersAreHeard ==
+    \A w \in {v \in Workers : worker[v] = "up"} :
+        /\ \A j \in DOMAIN jobs :
+              HasFreeHands(w) /\ Waits(j) /\ ~queue_paused[jobs[j].queue] =>
+                  LET claim == [job |-> j, attempt |-> jobs[j].attempt + 1]
+                  IN  ENABLED (Claim(w, j) /\ claim \in holds'[w])
+        /\ \A claim \in holds[w] :
+              IF Current(w, claim)
+              THEN /\ ENABLED (Finish(w, claim) /\ claim \notin holds'[w])
+                   /\ ENABLED (Fail(w, claim) /\ claim \notin holds'[w])
+                   /\ jobs[claim.job].max_attempts < AttemptLimit =>
+                         ENABLED (Snooze(w, claim) /\ claim \notin holds'[w])
+              ELSE ENABLED (SettleTooLate(w, claim) /\ claim \notin holds'[w])
 
 ----------------------------------------------------------------------------
 (* Liveness, of StableSpec.                                                *)
@@ -680,11 +729,11 @@ CancelNeedsOnlyTheLabel ==
 (* P27.  Every attempt ends, in an outcome or a rescue, and attempts are   *)
 (* bounded.                                                                *)
 EveryJobEventuallyFinal ==
-    \A j \in 1..MaxJobs : StateOf(j) \in Waiting \cup {"running"} ~> StateOf(j) \in Final
+    \A j \in JobIds : StateOf(j) \in Waiting \cup {"running"} ~> StateOf(j) \in Final
 
 (* P24.  What piled up in a paused queue is handed out after its pause.    *)
 HeapEventuallyDispatched ==
-    \A j \in 1..MaxJobs : StateOf(j) \in Waiting ~> StateOf(j) \notin Waiting
+    \A j \in JobIds : StateOf(j) \in Waiting ~> StateOf(j) \notin Waiting
 
 (* A worker whose job was taken from it finds out.                         *)
 LateWorkerEventuallyKnows ==

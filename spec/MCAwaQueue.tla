@@ -40,6 +40,7 @@ NeverSettles(w, claim) == FALSE
 Always(job, w, claim) == TRUE
 AlwaysRenews(w, job, claim) == TRUE
 AnyJob(job) == TRUE
+Unchanged(row) == row
 
 ----------------------------------------------------------------------------
 (* Variants of the pauses.                                                 *)
@@ -124,6 +125,8 @@ ResumeEveryQueue(q) ==
     /\ queue_paused' = [r \in Queues |-> FALSE]
     /\ UNCHANGED <<rows, jobs, worker, holds>>
 
+ResumeQueueInVain(q) == queue_paused[q] /\ UNCHANGED vars
+
 ResumeWithQueue(s) ==
     /\ rows[s] # None
     /\ rows[s].paused
@@ -154,6 +157,8 @@ TriggerMarks(s) ==
     /\ rows' = [rows EXCEPT ![s] = MarkedRow(@)]
     /\ jobs' = Append(jobs, NewJob(s))
     /\ UNCHANGED <<queue_paused, worker, holds>>
+
+TriggerInVain(s) == rows[s] # None /\ Len(jobs) < MaxJobs /\ UNCHANGED vars
 
 RemoveWithJobs(s) ==
     /\ rows[s] # None
@@ -202,6 +207,7 @@ RevivedFromZero(job) == [job EXCEPT !.state = "available", !.attempt = 0]
 RevivedWithoutBudget(job) == [job EXCEPT !.state = "available"]
 
 RetryAnythingFinal(j) ==
+    /\ j \in DOMAIN jobs
     /\ jobs[j].state \in Final
     /\ jobs[j].attempt + FreshAttempts <= AttemptLimit
     /\ jobs' = [jobs EXCEPT ![j] = RevivedJob(@)]
@@ -231,6 +237,7 @@ FailDeletesExhausted(w, claim) ==
 
 (* An exhausted job that is not rescued runs for ever, in nobody's hands. *)
 RescueWhatHasAttemptsLeft(j) ==
+    /\ j \in DOMAIN jobs
     /\ \E w \in Workers : worker[w] = "up"
     /\ jobs[j].state = "running"
     /\ jobs[j].attempt < jobs[j].max_attempts
@@ -251,6 +258,7 @@ SnoozeLowersAttempt(job) == [job EXCEPT !.state = "scheduled", !.attempt = @ - 1
 
 (* Two workers have read the same waiting row, and both take it. *)
 ClaimWithoutLock(w, j) ==
+    /\ j \in DOMAIN jobs
     /\ worker[w] = "up"
     /\ HasRoom(w)
     /\ QueueUnpaused(jobs[j])
@@ -288,10 +296,23 @@ SnoozeUnfenced(w, claim) ==
     /\ Forgets(w, claim)
     /\ UNCHANGED <<rows, queue_paused, worker>>
 
-(* A rescue that only frees the job for others, its attempt not over. *)
-RescueKeepsRunning(job) == job
+NothingLearnt(w, claim) == UNCHANGED holds
 
 Anybody(j) == TRUE
+
+(* A worker lets go of what is still its own. *)
+SettleInSilence(w, claim) ==
+    /\ worker[w] = "up"
+    /\ claim \in holds[w]
+    /\ holds' = [holds EXCEPT ![w] = @ \ {claim}]
+    /\ UNCHANGED <<rows, queue_paused, jobs, worker>>
+
+RescueByNobody(j) ==
+    /\ j \in DOMAIN jobs
+    /\ jobs[j].state = "running"
+    /\ Silent(j)
+    /\ jobs' = [jobs EXCEPT ![j] = RescuedJob(@)]
+    /\ UNCHANGED <<rows, queue_paused, worker, holds>>
 
 ----------------------------------------------------------------------------
 (* The heap is not handed out where somebody may pause its queue again and *)
@@ -365,6 +386,24 @@ NeverDeadRetried ==
         /\ jobs[j].attempt > 0
         /\ claim.job = j
 
+NeverSnoozed == ~ \E j \in DOMAIN jobs : jobs[j].state = "scheduled" /\ jobs[j].attempt = 2
+
+(* These are steps. *)
+NeverTriggeredWhilePaused ==
+    [][Len(jobs') > Len(jobs) => ~rows[jobs'[Len(jobs')].cron_name].paused]_vars
+NeverRescuedFromFrozen ==
+    [][\A j \in DOMAIN jobs :
+          Runs(j) /\ worker[jobs[j].owner] = "frozen" /\ ClaimOf(j) \in holds[jobs[j].owner] =>
+              jobs'[j].state # "retryable"]_vars
+NeverComesBackLate ==
+    [][\A w \in Workers : \A claim \in holds[w] :
+          worker[w] = "frozen" /\ ~Current(w, claim) => worker'[w] # "up"]_vars
+NeverFails ==
+    [][\A j \in DOMAIN jobs : InGoodHands(j) => jobs'[j].state # "retryable"]_vars
+NeverToldTooLate ==
+    [][\A w \in Workers : \A claim \in holds[w] :
+          ~Current(w, claim) /\ worker'[w] = "up" => claim \in holds'[w]]_vars
+
 NeverCancelBesideRunning ==
     ~ \E j, k \in DOMAIN jobs :
         /\ jobs[j].state = "cancelled"
@@ -383,6 +422,13 @@ NeverCancelledOrphan ==
 NeverAnswerLost ==
     ~ \E j \in DOMAIN jobs, w \in Workers :
         jobs[j].state = "completed" /\ worker[w] = "up" /\ ClaimOf(j) \in holds[w]
+
+NeverClaimUnheard ==
+    ~ \E j \in DOMAIN jobs : LET w == jobs[j].owner
+        IN  /\ Runs(j)
+            /\ worker[w] = "up"
+            /\ ClaimOf(j) \notin holds[w]
+            /\ \E claim \in holds[w] : claim.job = j
 
 (* A worker holds two claims of one job, the old one and its own new one. *)
 NeverHoldsTwice ==

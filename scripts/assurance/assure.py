@@ -54,8 +54,12 @@ def techniques(level: str) -> tuple[list[Technique], list[Technique]]:
     tests = Technique("tests", ["-m", "pytest", "-p", "no:cacheprovider", "tests/model"], LEDGER)
     quick = level == "quick"
     return (
-        [script("tlc", "--jobs", "1", *(["--quick"] if quick else [])), script("prove")],
-        [tests, script("mutants", "--jobs", "1", *(["--sample", "12"] if quick else []))],
+        [
+            script("tlc", "--jobs", "1", *(["--quick"] if quick else [])),
+            script("prove"),
+            script("mutants", "--jobs", "1", *(["--sample", "12"] if quick else [])),
+        ],
+        [tests],
     )
 
 

@@ -24,7 +24,9 @@ from awa_cron.sql import Schema, in_schema
 from tests import postgres
 
 COPIED = ("src", "tests", "spec", "scripts", "pyproject.toml", "README.md")
-TEST_TIMEOUT_S = 60
+# Those that do would fail because the text has changed, whatever it does.
+EDITS_NO_STATEMENT = "not broken_statement and not enqueue_that_waits"
+TEST_TIMEOUT_S = 120
 RUN_TIMEOUT_S = 400
 PYTEST = (
     "-m",
@@ -36,6 +38,8 @@ PYTEST = (
     "-p",
     "no:cacheprovider",
     f"--timeout={TEST_TIMEOUT_S}",
+    "-k",
+    EDITS_NO_STATEMENT,
 )
 FIRST_FAILURE = re.compile(r"^(?:FAILED|ERROR) \S+?\.py::(\w+)(?:\[.*?\])?(?: - (.*))?$", re.MULTILINE)
 NOT_INHERITED = {"AWA_CRON_ASSURANCE", "AWA_CRON_ASSURANCE_LEVEL", "PYTEST_ADDOPTS"}

@@ -148,6 +148,18 @@ async def test_e04b_an_insert_waits_for_a_removal_that_is_under_way(
     assert at("2026-01-01 11:00") == (await row_of(connection))["anchored_at"], "E04b, P12: it knows the removal"
 
 
+async def test_an_insert_that_meets_a_row_written_by_hand_is_lost_and_told(dsn: str, connection: Session) -> None:
+    async with a_session(dsn) as hand, a_session(dsn) as session:
+        await hand.execute("BEGIN")
+        await write_row(hand, cron_expr="30 * * * *")
+        inserting = asyncio.create_task(sync(session, at("2026-01-01 10:00"), schedule()))
+        await wait_until(lambda: waiting_sessions(connection), "the insert waits for what cannot be seen yet")
+        await hand.execute("COMMIT")
+        result = await inserting
+    assert ((), ("s",)) == (result.outcomes, result.lost)
+    assert "30 * * * *" == (await row_of(connection))["cron_expr"], "P02: not written over unread"
+
+
 async def test_an_edit_is_anchored_at_its_read(dsn: str, connection: Session) -> None:
     await write_row(connection)
     between: list[datetime] = []

@@ -14,7 +14,20 @@ from awa_cron.database import Database
 from awa_cron.sql import Schema
 from awa_cron.verify import verify
 from tests.integration import commands
-from tests.integration.support import FIRE, Session, T, a_node, events_of, schedule, sync, write_row
+from tests.integration.support import (
+    FIRE,
+    HASTY,
+    Session,
+    T,
+    a_leader,
+    a_node,
+    events_of,
+    running,
+    schedule,
+    sync,
+    wait_until,
+    write_row,
+)
 
 SCHEMA = Schema()
 
@@ -68,9 +81,13 @@ async def test_an_eventful_day_is_a_behaviour_of_the_spec(dsn: str, connection: 
     # k: 11 to 14, paused for 15 to 19; its new definition coalesces at 20:00 what came since 19:06
     assert (5, 5, 2, 3) == (k.enqueued, k.dropped, k.coalesced, k.pending)
     late = await checked(dsn, end, grace_s=60)
-    assert [("CoalescedLatestFireEventuallyEnqueued", "k")] == [
-        (each.rule, each.schedule) for each in late.findings
-    ]
+    [finding] = late.findings
+    assert ("CoalescedLatestFireEventuallyEnqueued", "k") == (finding.rule, finding.schedule)
+    assert finding.message.endswith("; nobody leads")
+    async with a_leader(dsn, "the leader") as leader:
+        assert await leader.acquire()
+        [finding] = (await checked(dsn, end, grace_s=60)).findings
+        assert "; the leader leads since 20" in finding.message
 
 
 HAND = """
@@ -165,6 +182,22 @@ async def test_a_role_that_may_only_read_can_verify(dsn: str, connection: Sessio
         assert verdict.balances
     finally:
         await connection.execute("DROP OWNED BY auditor; DROP ROLE auditor")
+
+
+async def test_a_real_run_is_a_behaviour_of_the_spec(dsn: str, connection: Session) -> None:
+    async def run() -> None:
+        client = Client(dsn, settings=HASTY)
+        client.periodic("c", "* * * * * *", kind="work")
+        client.periodic("k", "*/2 * * * * *", kind="work", missed_fire_policy="catch_up")
+        client.task("work")(lambda _: None)
+        async with client:
+            await client.run_forever()
+
+    async with running(run()), running(run()):
+        await wait_until(lambda: connection.fetchval("SELECT count(*) > 6 FROM awa.jobs"), "jobs are made")
+        verdict = await checked(dsn, None, grace_s=10, jobs_kept=True)
+    assert () == verdict.findings
+    assert sum(account.enqueued for account in verdict.accounts) >= 7
 
 
 class TestCommand:

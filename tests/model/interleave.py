@@ -32,13 +32,19 @@ PATIENCE_S = 20.0
 class Stage:
     """Three sessions at one isolation level, and somebody who looks who waits.
 
+    Args:
+        dsn: A migrated database of its own.
+        level: The isolation level.
+        schema: Where the tables are; tests hand in one with broken statements.
+        early: Whether transactions that keep one snapshot take it in a step of its own.
+
     Attributes:
         counts: Runs, steps that waited, and errors of the server by SQLSTATE.
         may_wait: Which steps may wait for a lock.
     """
 
-    def __init__(self, dsn: str, level: Level, schema: Schema | None = None) -> None:
-        self.shared = Shared(level=level, schema=schema or Schema())
+    def __init__(self, dsn: str, level: Level, schema: Schema | None = None, *, early: bool = True) -> None:
+        self.shared = Shared(level=level, schema=schema or Schema(), early=early)
         self.counts = self.shared.counts
         self.may_wait: Container[str] = MAY_WAIT
         self._sessions: list[Session] = []

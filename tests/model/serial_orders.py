@@ -17,8 +17,7 @@ LostForAReason
     transaction that committed meanwhile; at READ COMMITTED there is none. It aborts its transaction, which then has
     no place in the order; a single statement outside of a transaction has no such excuse.
 NobodyWaitsForARow
-    Enqueue and trigger never wait. A sync waits for the sync lock alone, unless it inserts a schedule that has come
-    into being since its read and is held.
+    Enqueue and trigger never wait, a sync waits for the sync lock alone.
 NoDeadlock
     There is none.
 NoDuplicateFire
@@ -41,7 +40,7 @@ NOBODY: Names = frozenset()
 
 SERIALIZATION_FAILURE = "40001"
 DEADLOCK = "40P01"
-MAY_WAIT = ("pause", "resume", "remove", "lock", "insert")
+MAY_WAIT = ("pause", "resume", "remove", "lock")
 BEFORE = -1
 """The moment of a stale sync's read: since then the schedules' rows have been written."""
 

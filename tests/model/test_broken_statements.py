@@ -38,15 +38,15 @@ def replacing(old: str, new: str) -> Edit:
 
 
 class Broken(Schema):
-    """The usual schema with one statement edited."""
+    """The usual schema with one statement edited, or more."""
 
-    def __init__(self, statement: str, edit: Edit) -> None:
+    def __init__(self, statement: str, edit: Edit, **more: Edit) -> None:
         super().__init__()
-        self._statement, self._edit = statement, edit
+        self._edits = {statement: edit, **more}
 
     def statement(self, name: str) -> str:
         text = super().statement(name)
-        return self._edit(text) if name == self._statement else text
+        return self._edits[name](text) if name in self._edits else text
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,10 @@ GOOD: dict[str, list[dict[str, Any]]] = {
     "tests": [
         {"section": "graphs", "states": 10, "edges": 100},
         REPLAY,
-        {"section": "paths", "steps": 200, "covered": 100, "edges": 100},
+        {"section": "paths", "steps": 200, "states": 10, "edges": 100},
         {"section": "interleavings", "runs": 9, "blocked": 3, "serialization_failures": 1, "deadlocks": 0},
+        {"section": "traces", "logs": 2, "events": 30, "windows": 9},
+        {"section": "falsified traces", "kinds": 20, "asked": 60, "rejected": 58},
         {"section": "walks", "calls": 50, "edges": 5, "reachable": 10},
     ],
     "mutants": [{"killed": 2, "total": 2, "equivalent": 0, "mutants": [{"name": "m", "ok": True}]}],
@@ -70,7 +72,7 @@ def test_a_section_of_the_tests_that_left_no_numbers_is_not_all_right(section: s
         ("tlc", RUN | {"ok": False}, "not as expected: Safety"),
         ("prove", {"name": "c", "wanted": "unsat", "verdict": "sat"}, "not as expected: c"),
         ("prove", {"name": "c", "wanted": "sat", "verdict": "unknown"}, "not as expected: c"),
-        ("tests", {"section": "paths", "steps": 9, "covered": 8, "edges": 9}, "108 of 109 edges"),
+        ("tests", {"section": "interleavings", "runs": 1, "deadlocks": 1}, "1 deadlocks"),
         ("mutants", GOOD["mutants"][0] | {"mutants": [{"name": "m", "ok": False}]}, "wrong: m"),
     ],
 )

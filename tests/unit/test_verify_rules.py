@@ -505,3 +505,76 @@ def test_ten_years_are_counted_up_to_a_bound() -> None:
     assert [] == found
     assert account.coalesced > 10_000
     assert not account.counted_all
+
+
+def test_what_makes_no_jobs_has_none() -> None:
+    cases: list[tuple[str, dict[str, Any], str]] = [
+        ("pause", {"jobs": 1}, "PauseTouchesOnlyPause"),
+        ("remove", {"jobs": 1, "cron_expr": EACH[0], "timezone": EACH[1]}, "RemoveLeavesJobs"),
+        ("trigger", {"jobs": 0}, "TriggerLeavesSchedule"),
+        ("trigger", {"jobs": 2}, "TriggerLeavesSchedule"),
+        ("trigger", {"jobs": 1, "fires": [1]}, "TriggerLeavesSchedule"),
+    ]
+    for action, more, rule in cases:
+        log = Log()
+        log.inserted(0)
+        log.add(action, 1, **more)
+        assert [rule] == rules_broken(log), (action, more)
+
+
+def test_a_sync_says_what_it_changed() -> None:
+    log = Log()
+    log.inserted(0)
+    log.updated(1, anchor=0, change="replaced")
+    assert ["Sync"] == rules_broken(log)
+
+
+def test_an_unreadable_row_settles_no_fire() -> None:
+    for definition, policy in ((BROKEN, "coalesce"), (EACH, "sometimes")):
+        log = Log()
+        log.inserted(0, definition, policy=policy)
+        log.redefined(1.5, definition, TENS, fires=[1], last=1)
+        assert ["FiresFitDefinition"] == rules_broken(log)
+
+
+def test_a_pass_that_stops_early_is_told_from_one_that_has_caught_up() -> None:
+    for read, limit, rules in ((5, 3, ["CaughtUp"]), (3, 3, ["CaughtUp"]), (2.9, 3, []), (5, 2, []), (5, None, [])):
+        log = Log()
+        log.inserted(0, policy="catch_up")
+        log.enqueue(5, 1, 2, expected=None, read=read)
+        assert rules == rules_broken(log, pass_limit=limit), (read, limit)
+
+
+def test_the_same_fire_twice_is_out_of_order() -> None:
+    log = Log()
+    log.inserted(0, policy="catch_up")
+    log.enqueue(5, 1, 1, expected=None)
+    assert "FiresAdvance" in rules_broken(log)
+
+
+def test_what_an_edit_drops_is_counted_up_to_a_thousand() -> None:
+    for minutes, counted_all in ((1000, True), (1001, False)):
+        log = Log()
+        log.inserted(0)
+        log.add("pause", 0.5)
+        dropped = {"count": 1000, "counted_all": counted_all, "first": text(1), "last": text(minutes)}
+        log.redefined(minutes, EACH, TENS, dropped=dropped)
+        assert [] == rules_broken(log)
+
+
+def test_an_instant_is_due_at_its_own_moment_and_late_after_the_grace() -> None:
+    log = Log()
+    log.inserted(0)
+    found, account = verdict(log, row(), 1)
+    assert ([], 1) == (found, account.pending)
+    assert [] == verdict(log, row(), 2)[0], "a grace of a minute"
+    assert 1 == len(verdict(log, row(), 2 + 1e-6)[0])
+
+
+def test_a_late_trigger_has_a_minute() -> None:
+    for recorded, rules in ((3, []), (3 + 1e-6, ["TriggerLeavesSchedule"])):
+        log = Log()
+        log.inserted(0)
+        log.add("remove", 2, cron_expr=EACH[0], timezone=EACH[1])
+        log.add("trigger", 1.9, jobs=1, recorded=recorded)
+        assert rules == rules_broken(log)

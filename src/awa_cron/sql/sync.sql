@@ -55,6 +55,8 @@ WITH clock AS MATERIALIZED (
         clock.now, clock.now, d.deadline_s
     FROM defined AS d, clock
     WHERE d.row_version IS NULL  -- Absent
+      -- A row that has come into being since the read is a lost race, and nothing to wait for if somebody holds it.
+      AND NOT EXISTS (SELECT FROM awa.cron_jobs AS c WHERE c.name = d.name)
     ORDER BY d.name
     ON CONFLICT (name) DO NOTHING
     RETURNING name, anchored_at
