@@ -10,7 +10,7 @@
 (* believe that the job is still its own.  An answer of the database may   *)
 (* get lost, so that a worker does not know what it has done.  Operators   *)
 (* pause schedules and queues, cancel, remove, edit, and put dead jobs     *)
-(* back, at any moment.                                                    *)
+(* back or delete them, at any moment; and code makes jobs by hand.        *)
 (*                                                                         *)
 (* The module states what one step of each party is, and what must hold    *)
 (* all the same: no job is lost, no attempt has two owners, who lost a job *)
@@ -43,6 +43,7 @@ CONSTANTS
     None            \* absence: of a row, of an owner
 
 Offer == [queue : Queues, max_attempts : 1..AttemptLimit]
+Offered == UNION {Offers[s] : s \in Schedules}
 
 ASSUME CapacityIsPositive == Capacity \in Nat \ {0}
 ASSUME MaxJobsIsNatural == MaxJobs \in Nat
@@ -50,6 +51,7 @@ ASSUME AttemptLimitIsPositive == AttemptLimit \in Nat \ {0}
 ASSUME FreshAttemptsIsPositive == FreshAttempts \in Nat \ {0}
 ASSUME OffersAreOffers == Offers \in [Schedules -> SUBSET Offer]
 ASSUME NoneIsNoWorker == None \notin Workers
+ASSUME NoneIsNoSchedule == None \notin Schedules
 
 VARIABLES
     rows,          \* per schedule, its row or None
@@ -66,12 +68,14 @@ Row == [queue : Queues, max_attempts : 1..AttemptLimit,
         last : 0..MaxJobs, paused : BOOLEAN]
 
 Waiting == {"scheduled", "available", "retryable"}
-Final == {"completed", "failed", "cancelled"}
+Final == {"completed", "failed", "cancelled", "purged"}
 
-(* A job's row.  `cron_name` is a label, not a reference.  `owner` is who  *)
-(* claimed it last; it stays when the job no longer runs.  A failed job is *)
-(* a dead one: it is kept, for somebody to look at or put back.            *)
-Job == [cron_name : Schedules, queue : Queues,
+(* A job's row.  `cron_name` is a label, not a reference; a job made by    *)
+(* hand has none.  `owner` is who claimed it last; it stays when the job   *)
+(* no longer runs.  A failed job is a dead one: it is kept, for somebody   *)
+(* to look at or put back.  Of a purged one nothing is left but its id,    *)
+(* which never comes again.                                                *)
+Job == [cron_name : Schedules \cup {None}, queue : Queues,
         state : Waiting \cup {"running"} \cup Final,
         attempt : 0..AttemptLimit, max_attempts : 1..AttemptLimit,
         owner : Workers \cup {None}]
@@ -134,6 +138,10 @@ NewJob(s) ==
     [cron_name |-> s, queue |-> rows[s].queue, state |-> "available",
      attempt |-> 0, max_attempts |-> rows[s].max_attempts, owner |-> None]
 
+HandMadeJob(o) ==
+    [cron_name |-> None, queue |-> o.queue, state |-> "available",
+     attempt |-> 0, max_attempts |-> o.max_attempts, owner |-> None]
+
 ClaimedJob(job, w) ==
     [job EXCEPT !.state = "running", !.attempt = @ + 1, !.owner = w]
 
@@ -145,6 +153,7 @@ FailedJob(job) == [job EXCEPT !.state = AfterFailure(job)]
 SnoozedJob(job) == [job EXCEPT !.state = "scheduled", !.max_attempts = @ + 1]
 RescuedJob(job) == [job EXCEPT !.state = AfterFailure(job)]
 CancelledJob(job) == [job EXCEPT !.state = "cancelled"]
+PurgedJob(job) == [job EXCEPT !.state = "purged"]
 RevivedJob(job) ==
     [job EXCEPT !.state = "available", !.max_attempts = job.attempt + FreshAttempts]
 
@@ -193,8 +202,9 @@ Finish(w, claim) ==
     /\ Forgets(w, claim)
     /\ UNCHANGED <<rows, queue_paused, worker>>
 
-(* awa_cron.queue_actions.fail: the handler raised.  The job waits for its *)
-(* next attempt, or is dead when it has none left.                         *)
+(* awa_cron.queue_actions.fail: the handler raised, asked for a retry, or  *)
+(* its time was up.  The job waits for its next attempt, or is dead when   *)
+(* it has none left.                                                       *)
 Fail(w, claim) ==
     /\ worker[w] = "up"
     /\ claim \in holds[w]
@@ -215,8 +225,18 @@ Snooze(w, claim) ==
     /\ Forgets(w, claim)
     /\ UNCHANGED <<rows, queue_paused, worker>>
 
-(* awa_cron.queue_actions.finish, fail or snooze, no row written: the job  *)
-(* is no longer this worker's, and now it knows.                           *)
+(* awa_cron.queue_actions.cancel_own: the handler says that nothing will   *)
+(* come of its job.                                                        *)
+CancelOwn(w, claim) ==
+    /\ worker[w] = "up"
+    /\ claim \in holds[w]
+    /\ Owns(w, claim)
+    /\ jobs' = [jobs EXCEPT ![claim.job] = CancelledJob(@)]
+    /\ Forgets(w, claim)
+    /\ UNCHANGED <<rows, queue_paused, worker>>
+
+(* awa_cron.queue_actions.finish, fail, snooze, cancel_own or heartbeat,   *)
+(* no row written: the job is no longer this worker's, and now it knows.   *)
 SettleTooLate(w, claim) ==
     /\ worker[w] = "up"
     /\ claim \in holds[w]
@@ -241,6 +261,7 @@ System ==
                 \/ Finish(w, claim)
                 \/ Fail(w, claim)
                 \/ Snooze(w, claim)
+                \/ CancelOwn(w, claim)
                 \/ SettleTooLate(w, claim)
     \/ \E j \in JobIds : Rescue(j)
 
@@ -262,6 +283,13 @@ Trigger(s) ==
     /\ rows[s] # None
     /\ Len(jobs) < MaxJobs
     /\ jobs' = Append(jobs, NewJob(s))
+    /\ UNCHANGED <<rows, queue_paused, worker, holds>>
+
+(* awa_cron.queue_actions.submit: somebody makes a job by hand, whatever   *)
+(* is paused.                                                              *)
+Submit(o) ==
+    /\ Len(jobs) < MaxJobs
+    /\ jobs' = Append(jobs, HandMadeJob(o))
     /\ UNCHANGED <<rows, queue_paused, worker, holds>>
 
 (* awa_cron.actions.sync: a deployment registers a schedule, or gives it   *)
@@ -323,6 +351,13 @@ RetryDead(j) ==
     /\ jobs' = [jobs EXCEPT ![j] = RevivedJob(@)]
     /\ UNCHANGED <<rows, queue_paused, worker, holds>>
 
+(* awa_cron.queue_actions.purge_dead: a dead job's row is deleted.         *)
+PurgeDead(j) ==
+    /\ j \in DOMAIN jobs
+    /\ jobs[j].state = "failed"
+    /\ jobs' = [jobs EXCEPT ![j] = PurgedJob(@)]
+    /\ UNCHANGED <<rows, queue_paused, worker, holds>>
+
 (* Nobody's function: a worker hangs or is cut off from the database.  It  *)
 (* remembers everything.                                                   *)
 FreezeWorker(w) ==
@@ -361,7 +396,10 @@ Environment ==
     \/ \E q \in Queues :
           \/ PauseQueue(q)
           \/ ResumeQueue(q)
-    \/ \E j \in JobIds : RetryDead(j)
+    \/ \E o \in Offered : Submit(o)
+    \/ \E j \in JobIds :
+          \/ RetryDead(j)
+          \/ PurgeDead(j)
     \/ \E w \in Workers :
           \/ FreezeWorker(w)
           \/ ThawWorker(w)
@@ -380,6 +418,7 @@ Settle(w, claim) ==
     \/ Finish(w, claim)
     \/ Fail(w, claim)
     \/ Snooze(w, claim)
+    \/ CancelOwn(w, claim)
     \/ SettleTooLate(w, claim)
 RescueSome == \E j \in JobIds : Rescue(j)
 
@@ -406,7 +445,8 @@ StableNext ==
           \/ Resume(s)
           \/ \E running \in BOOLEAN : CancelJobs(s, running)
     \/ \E q \in Queues : ResumeQueue(q)
-    \/ \E j \in JobIds : RetryDead(j)
+    \/ \E o \in Offered : Submit(o)
+    \/ \E j \in JobIds : RetryDead(j) \/ PurgeDead(j)
     \/ \E w \in Workers : ThawWorker(w) \/ RecoverWorker(w)
 
 Repairs ==
@@ -465,14 +505,18 @@ JobsStay ==
              /\ jobs'[j].queue = jobs[j].queue]_vars
 
 (* P27.  A job begins with the queue and the attempts that its schedule    *)
-(* has at that moment, and nothing else happens to any job.                *)
+(* has at that moment, or that it is given by hand, and nothing else       *)
+(* happens to any job.                                                     *)
+Fresh(name, offer) ==
+    [cron_name |-> name, queue |-> offer.queue, state |-> "available",
+     attempt |-> 0, max_attempts |-> offer.max_attempts, owner |-> None]
 JobsBeginFresh ==
     [][Len(jobs') > Len(jobs) =>
-          \E s \in Schedules :
-              /\ rows[s] # None
-              /\ jobs' = Append(jobs,
-                     [cron_name |-> s, queue |-> rows[s].queue, state |-> "available",
-                      attempt |-> 0, max_attempts |-> rows[s].max_attempts, owner |-> None])]_vars
+          \/ \E s \in Schedules : rows[s] # None /\ jobs' = Append(jobs, Fresh(s, rows[s]))
+          \/ \E o \in Offered :
+                /\ Submit(o)
+                /\ jobs' = Append(jobs, Fresh(None, o))
+                /\ UNCHANGED <<rows, queue_paused, worker, holds>>]_vars
 
 (* The states of a job and the ways between them.                          *)
 StatesFollowTheGraph ==
@@ -480,14 +524,14 @@ StatesFollowTheGraph ==
           \/ Waits(j) /\ jobs'[j].state \in {"running", "cancelled"}
           \/ Runs(j) /\ jobs'[j].state \in
                 {"completed", "failed", "cancelled", "retryable", "scheduled"}
-          \/ jobs[j].state = "failed" /\ jobs'[j].state = "available"]_vars
+          \/ jobs[j].state = "failed" /\ jobs'[j].state \in {"available", "purged"}]_vars
 
-(* What has ended has ended; only the dead come back, and only through an  *)
-(* operator.                                                               *)
+(* What has ended has ended; only the dead come back or go, and only       *)
+(* through an operator.                                                    *)
 FinalStaysFinal ==
     [][\A j \in DOMAIN jobs : Ended(j) /\ jobs'[j] # jobs[j] =>
           /\ jobs[j].state = "failed"
-          /\ RetryDead(j)]_vars
+          /\ RetryDead(j) \/ PurgeDead(j)]_vars
 
 (* P24.  Who begins an attempt is up, has room, and takes a job that waits *)
 (* in a queue that is not paused.                                          *)
@@ -536,6 +580,7 @@ OutcomeIsWritten ==
               state == jobs'[claim.job].state
           IN  /\ Finish(w, claim) => state = "completed"
               /\ Snooze(w, claim) => state = "scheduled"
+              /\ CancelOwn(w, claim) => state = "cancelled"
               /\ Fail(w, claim) =>
                     state = IF job.attempt = job.max_attempts THEN "failed" ELSE "retryable"
               /\ Current(w, claim) /\ claim \notin holds'[w] =>
@@ -646,15 +691,18 @@ QueuePauseTouchesOnlyPause ==
 
 (* P24.  In a paused queue no attempt begins, and all else goes on: fires  *)
 (* and triggers become jobs, what runs ends, what has fallen silent is     *)
-(* rescued, what waits can be cancelled, the dead can be put back.         *)
+(* rescued, what waits can be cancelled, the dead can be put back.  Jobs   *)
+(* can be made by hand as well.                                            *)
 QueuePauseBlocksDispatchOnly ==
     \A q \in Queues : queue_paused[q] =>
         /\ \A s \in Schedules :
               rows[s] # None /\ rows[s].queue = q /\ Len(jobs) < MaxJobs =>
                   ENABLED Trigger(s) /\ (rows[s].paused \/ ENABLED Enqueue(s))
+        /\ \A o \in Offered : Len(jobs) < MaxJobs => ENABLED Submit(o)
         /\ \A j \in {k \in DOMAIN jobs : jobs[k].queue = q} :
               /\ \A w \in Workers : ~ENABLED Claim(w, j)
-              /\ ~Ended(j) => ENABLED CancelJobs(jobs[j].cron_name, TRUE)
+              /\ ~Ended(j) /\ jobs[j].cron_name # None =>
+                    ENABLED CancelJobs(jobs[j].cron_name, TRUE)
               /\ InGoodHands(j) =>
                     /\ ENABLED Finish(jobs[j].owner, ClaimOf(j))
                     /\ ENABLED Fail(jobs[j].owner, ClaimOf(j))
@@ -669,7 +717,8 @@ PausesIndependent ==
           ENABLED Claim(w, j) <=>
               HasFreeHands(w) /\ Waits(j) /\ ~queue_paused[jobs[j].queue]
 
-(* P26.  By name, all of them and only them, and what runs only on demand. *)
+(* P26.  By name, all of them and only them, and what runs only on demand; *)
+(* or by the worker that runs it.                                          *)
 CancelOnlyNamed ==
     [][/\ \A s \in Schedules, running \in BOOLEAN :
              CancelJobs(s, running) =>
@@ -678,7 +727,9 @@ CancelOnlyNamed ==
                                 THEN [jobs[j] EXCEPT !.state = "cancelled"] ELSE jobs[j]
        /\ \A j \in DOMAIN jobs :
              jobs[j].state # "cancelled" /\ jobs'[j].state = "cancelled" =>
-                 \E running \in BOOLEAN : CancelJobs(jobs[j].cron_name, running)]_vars
+                 \/ /\ jobs[j].cron_name # None
+                    /\ \E running \in BOOLEAN : CancelJobs(jobs[j].cron_name, running)
+                 \/ InGoodHands(j) /\ CancelOwn(jobs[j].owner, ClaimOf(j))]_vars
 
 (* P26.  The label is enough: what has not ended can be cancelled, also    *)
 (* when its schedule is paused or gone.                                    *)
@@ -686,8 +737,9 @@ CancelNeedsOnlyTheLabel ==
     \A j \in DOMAIN jobs :
         LET Cancelled(running) ==
                 ENABLED (CancelJobs(jobs[j].cron_name, running) /\ jobs'[j].state = "cancelled")
-        IN  /\ Waits(j) => Cancelled(FALSE)
-            /\ Runs(j) => Cancelled(TRUE)
+        IN  jobs[j].cron_name # None =>
+                /\ Waits(j) => Cancelled(FALSE)
+                /\ Runs(j) => Cancelled(TRUE)
 
 (* P22 to P25, P27.  What operators and deployments ask for can be done at *)
 (* any time, whatever workers are doing, and then is done.                 *)
@@ -704,8 +756,10 @@ OperatorsAreHeard ==
           /\ ~queue_paused[q] => ENABLED (PauseQueue(q) /\ queue_paused'[q])
           /\ queue_paused[q] => ENABLED (ResumeQueue(q) /\ ~queue_paused'[q])
     /\ \A j \in DOMAIN jobs :
-          jobs[j].state = "failed" /\ jobs[j].attempt + FreshAttempts <= AttemptLimit =>
-              ENABLED (RetryDead(j) /\ jobs'[j].state \in Waiting)
+          jobs[j].state = "failed" =>
+              /\ jobs[j].attempt + FreshAttempts <= AttemptLimit =>
+                    ENABLED (RetryDead(j) /\ jobs'[j].state \in Waiting)
+              /\ ENABLED (PurgeDead(j) /\ jobs'[j].state = "purged")
 
 (* A worker that is up can claim, say how it ended, and be told when that  *)
 (* is too late; and the answer can reach it.                               *)
@@ -719,6 +773,7 @@ WorkersAreHeard ==
               IF Current(w, claim)
               THEN /\ ENABLED (Finish(w, claim) /\ claim \notin holds'[w])
                    /\ ENABLED (Fail(w, claim) /\ claim \notin holds'[w])
+                   /\ ENABLED (CancelOwn(w, claim) /\ claim \notin holds'[w])
                    /\ jobs[claim.job].max_attempts < AttemptLimit =>
                          ENABLED (Snooze(w, claim) /\ claim \notin holds'[w])
               ELSE ENABLED (SettleTooLate(w, claim) /\ claim \notin holds'[w])

@@ -42,6 +42,8 @@ AlwaysRenews(w, job, claim) == TRUE
 AnyJob(job) == TRUE
 Unchanged(row) == row
 
+RowOf(job) == IF job.cron_name = None THEN None ELSE rows[job.cron_name]
+
 ----------------------------------------------------------------------------
 (* Variants of the pauses.                                                 *)
 
@@ -56,13 +58,13 @@ PausedWithJobs(s) ==
 PauseMarks(row) == [row EXCEPT !.paused = TRUE, !.last = @ + 1]
 
 ScheduleUnpaused(job) ==
-    rows[job.cron_name] # None => ~rows[job.cron_name].paused
+    RowOf(job) # None => ~RowOf(job).paused
 
 QueueAndScheduleUnpaused(job) == ~queue_paused[job.queue] /\ ScheduleUnpaused(job)
 
 (* The pause that is asked for belongs to the queue the schedule has now.  *)
 QueueOfScheduleUnpaused(job) ==
-    ~queue_paused[IF rows[job.cron_name] = None THEN job.queue ELSE rows[job.cron_name].queue]
+    ~queue_paused[IF RowOf(job) = None THEN job.queue ELSE RowOf(job).queue]
 
 NoRetryWhilePaused(job) ==
     IF job.attempt < job.max_attempts /\ ScheduleUnpaused(job) THEN "retryable" ELSE "failed"
@@ -213,6 +215,28 @@ RetryAnythingFinal(j) ==
     /\ jobs' = [jobs EXCEPT ![j] = RevivedJob(@)]
     /\ UNCHANGED <<rows, queue_paused, worker, holds>>
 
+PurgeAnythingFinal(j) ==
+    /\ j \in DOMAIN jobs
+    /\ jobs[j].state \in Final \ {"purged"}
+    /\ jobs' = [jobs EXCEPT ![j] = PurgedJob(@)]
+    /\ UNCHANGED <<rows, queue_paused, worker, holds>>
+
+PurgeAnythingWaiting(j) ==
+    /\ j \in DOMAIN jobs
+    /\ jobs[j].state \in Waiting \cup {"failed"}
+    /\ jobs' = [jobs EXCEPT ![j] = PurgedJob(@)]
+    /\ UNCHANGED <<rows, queue_paused, worker, holds>>
+
+SubmitUnlessQueuePaused(o) ==
+    /\ ~queue_paused[o.queue]
+    /\ Len(jobs) < MaxJobs
+    /\ jobs' = Append(jobs, HandMadeJob(o))
+    /\ UNCHANGED <<rows, queue_paused, worker, holds>>
+
+SubmittedWithLabel(o) ==
+    [cron_name |-> CHOOSE s \in Schedules : TRUE, queue |-> o.queue, state |-> "available",
+     attempt |-> 0, max_attempts |-> o.max_attempts, owner |-> None]
+
 ----------------------------------------------------------------------------
 (* Variants of the budget.                                                 *)
 
@@ -222,7 +246,7 @@ DeadOneTooEarly(job) ==
 
 (* The schedule's attempts as they are now, not the job's own. *)
 BudgetOfSchedule(job) ==
-    IF job.attempt < (IF rows[job.cron_name] = None THEN 1 ELSE rows[job.cron_name].max_attempts)
+    IF job.attempt < (IF RowOf(job) = None THEN 1 ELSE RowOf(job).max_attempts)
     THEN "retryable" ELSE "failed"
 
 FailDeletesExhausted(w, claim) ==
@@ -296,6 +320,21 @@ SnoozeUnfenced(w, claim) ==
     /\ Forgets(w, claim)
     /\ UNCHANGED <<rows, queue_paused, worker>>
 
+CancelOwnUnfenced(w, claim) ==
+    /\ worker[w] = "up"
+    /\ claim \in holds[w]
+    /\ jobs' = [jobs EXCEPT ![claim.job] = CancelledJob(@)]
+    /\ Forgets(w, claim)
+    /\ UNCHANGED <<rows, queue_paused, worker>>
+
+CancelOwnFails(w, claim) ==
+    /\ worker[w] = "up"
+    /\ claim \in holds[w]
+    /\ Owns(w, claim)
+    /\ jobs' = [jobs EXCEPT ![claim.job] = FailedJob(@)]
+    /\ Forgets(w, claim)
+    /\ UNCHANGED <<rows, queue_paused, worker>>
+
 NothingLearnt(w, claim) == UNCHANGED holds
 
 Anybody(j) == TRUE
@@ -362,16 +401,16 @@ NeverPausedScheduleRuns ==
     ~ \E j \in DOMAIN jobs :
         /\ InGoodHands(j)
         /\ ~queue_paused[jobs[j].queue]
-        /\ rows[jobs[j].cron_name] # None
-        /\ rows[jobs[j].cron_name].paused
+        /\ RowOf(jobs[j]) # None
+        /\ RowOf(jobs[j]).paused
 
 NeverBothPaused ==
     ~ \E j \in DOMAIN jobs, w \in Workers :
         /\ Waits(j)
         /\ HasFreeHands(w)
         /\ queue_paused[jobs[j].queue]
-        /\ rows[jobs[j].cron_name] # None
-        /\ rows[jobs[j].cron_name].paused
+        /\ RowOf(jobs[j]) # None
+        /\ RowOf(jobs[j]).paused
 
 NeverRetryThenSuccess ==
     ~ \E j \in DOMAIN jobs :
@@ -416,7 +455,7 @@ NeverCancelledUnderway ==
 
 (* A cancelled job whose schedule is gone. *)
 NeverCancelledOrphan ==
-    ~ \E j \in DOMAIN jobs : jobs[j].state = "cancelled" /\ rows[jobs[j].cron_name] = None
+    ~ \E j \in DOMAIN jobs : jobs[j].state = "cancelled" /\ RowOf(jobs[j]) = None
 
 (* A worker has finished a job and does not know it. *)
 NeverAnswerLost ==
@@ -438,9 +477,9 @@ NeverHoldsTwice ==
 (* A job was made with other attempts than its schedule has now. *)
 NeverEditedSince ==
     ~ \E j \in DOMAIN jobs :
-        /\ rows[jobs[j].cron_name] # None
+        /\ RowOf(jobs[j]) # None
         /\ Runs(j)
-        /\ rows[jobs[j].cron_name].max_attempts > jobs[j].max_attempts
-        /\ rows[jobs[j].cron_name].queue # jobs[j].queue
+        /\ RowOf(jobs[j]).max_attempts > jobs[j].max_attempts
+        /\ RowOf(jobs[j]).queue # jobs[j].queue
 
 =============================================================================
