@@ -429,7 +429,8 @@ NeverSnoozed == ~ \E j \in DOMAIN jobs : jobs[j].state = "scheduled" /\ jobs[j].
 
 (* These are steps. *)
 NeverTriggeredWhilePaused ==
-    [][Len(jobs') > Len(jobs) => ~rows[jobs'[Len(jobs')].cron_name].paused]_vars
+    [][LET row == RowOf(jobs'[Len(jobs')])
+       IN  Len(jobs') > Len(jobs) /\ row # None => ~row.paused]_vars
 NeverRescuedFromFrozen ==
     [][\A j \in DOMAIN jobs :
           Runs(j) /\ worker[jobs[j].owner] = "frozen" /\ ClaimOf(j) \in holds[jobs[j].owner] =>

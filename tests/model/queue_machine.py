@@ -1,0 +1,316 @@
+"""The Hypothesis machine of the queue: a rule for every action of ``spec/AwaQueue.tla``, alone or with Postgres.
+
+After each step the properties of the spec are checked on the state that was reached; on Postgres that is the state
+read back from the database, and it must be the model's too. Which jobs a claim takes is the database's choice; the
+model says whether it may.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+from hypothesis import currently_in_test_context, event, note
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from awa_cron.sql import Schema
+from tests.model.queue_cluster import QueueCluster
+from tests.model.queue_model import OUTCOMES, Claim, Offer, QueueModel, State
+from tests.model.queue_properties import invariants, step_checks
+
+PROTOCOL = QueueModel(
+    workers=("ann", "ben", "cem"),
+    schedules=("digest", "ledger"),
+    queues=("email", "reports"),
+    offers={
+        "digest": (Offer("email", 1), Offer("reports", 2)),
+        "ledger": (Offer("email", 2), Offer("email", 1)),
+    },
+    capacity=2,
+    max_jobs=6,
+    attempt_limit=1000,
+    fresh_attempts=1,
+)
+
+Call = Callable[[], Awaitable[object]]
+ModelStep = tuple[str, tuple[object, ...]]
+
+ORDINARY = ("enqueue", "trigger", "submit", "sync", "pause", "resume", "pause_queue", "resume_queue")
+"""What can be asked for at any time, even where the spec does not enable it."""
+ASKABLE = (*ORDINARY, "remove", "cancel_jobs", "retry_dead", "purge_dead")
+FAULTS = ("freeze_worker", "thaw_worker", "crash_worker", "recover_worker")
+
+STEPS: Counter[str] = Counter()
+"""Steps taken on Postgres in this run of the tests, by action."""
+
+
+def rule_of(action: str) -> Any:
+    """Make the rule of one action: wherever the model enables it, with any arguments that it enables."""
+
+    def perform(self: QueueMachine, data: st.DataObject) -> None:
+        self.perform(action, *data.draw(st.sampled_from(self.enabled[action])))
+
+    perform.__name__ = action
+    return precondition(lambda self: action in self.enabled)(rule(data=st.data())(perform))
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """Takes the model through its actions."""
+
+    model: ClassVar[QueueModel] = PROTOCOL
+    only: ClassVar[str | None] = None
+    """Check this property alone: shows that it catches what is broken by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state = self.model.init()
+        self.enabled: dict[str, list[tuple[object, ...]]] = {}
+        self.disabled: list[ModelStep] = []
+        self._look()
+
+    enqueue = rule_of("enqueue")
+    trigger = rule_of("trigger")
+    submit = rule_of("submit")
+    sync = rule_of("sync")
+    remove = rule_of("remove")
+    pause = rule_of("pause")
+    resume = rule_of("resume")
+    pause_queue = rule_of("pause_queue")
+    resume_queue = rule_of("resume_queue")
+    cancel_jobs = rule_of("cancel_jobs")
+    retry_dead = rule_of("retry_dead")
+    purge_dead = rule_of("purge_dead")
+    finish = rule_of("finish")
+    fail = rule_of("fail")
+    snooze = rule_of("snooze")
+    cancel_own = rule_of("cancel_own")
+    freeze_worker = rule_of("freeze_worker")
+    thaw_worker = rule_of("thaw_worker")
+    crash_worker = rule_of("crash_worker")
+    recover_worker = rule_of("recover_worker")
+
+    @initialize(
+        registered=st.fixed_dictionaries({s: st.sampled_from(PROTOCOL.offers[s]) for s in PROTOCOL.schedules})
+    )
+    def start(self, registered: dict[str, Offer]) -> None:
+        """Begin with schedules registered: without one little can happen."""
+        self.open()
+        for s, offer in registered.items():
+            self.perform("sync", s, offer)
+
+    def open(self) -> None:
+        """Get ready for the first step."""
+
+    @precondition(lambda self: bool(self.with_room()))
+    @rule(
+        data=st.data(), queue=st.sampled_from([None, *PROTOCOL.queues]), heard=st.sampled_from([True, True, False])
+    )
+    def claim(self, data: st.DataObject, queue: str | None, heard: bool) -> None:
+        """A worker asks for as many jobs as it has room for, or fewer."""
+        w = data.draw(st.sampled_from(self.with_room()))
+        limit = data.draw(st.integers(1, self.model.capacity - len(self.state.holds[w])))
+        possible = [
+            j
+            for j in self.state.numbers
+            if self.model.claim(self.state, w, j) is not None and queue in {None, self.state.job(j).queue}
+        ]
+        taken = self.claimed(w, queue, limit, heard, possible)
+        if self.only is None:
+            assert len(taken) == min(limit, len(possible)), (
+                f"of {possible} {w} was given {taken}, and asked for {limit}"
+            )
+        self.take([("claim", (w, j, heard)) for j in taken], None)
+
+    @precondition(lambda self: "settle_too_late" in self.enabled)
+    @rule(data=st.data(), outcome=st.sampled_from(OUTCOMES))
+    def settle_too_late(self, data: st.DataObject, outcome: str) -> None:
+        """A worker says how a job ended that is no longer its own, whatever it says."""
+        w, claim = data.draw(st.sampled_from(self.enabled["settle_too_late"]))
+        assert isinstance(w, str)
+        assert isinstance(claim, Claim)
+        self.take([("settle_too_late", (w, claim))], self.too_late(outcome, w, claim))
+
+    @precondition(lambda self: "up" in self.state.worker.values())
+    @rule(data=st.data())
+    def rescue(self, data: st.DataObject) -> None:
+        """Some worker looks for silent jobs; each is a Rescue, all in one call."""
+        by = data.draw(st.sampled_from([w for w, is_ in self.state.worker.items() if is_ == "up"]))
+        self.take([("rescue", arguments) for arguments in self.enabled.get("rescue", [])], self.rescued(by))
+
+    @precondition(lambda self: "up" in self.state.worker.values())
+    @rule(data=st.data())
+    def heartbeat(self, data: st.DataObject) -> None:
+        """A worker renews what it believes it runs, and lets go of what it hears is lost."""
+        w = data.draw(st.sampled_from([w for w, is_ in self.state.worker.items() if is_ == "up"]))
+        lost = [arguments for arguments in self.enabled.get("settle_too_late", []) if arguments[0] == w]
+        self.take([("settle_too_late", arguments) for arguments in lost], self.beaten(w))
+
+    def with_room(self) -> list[str]:
+        """Return the workers that may claim."""
+        return [w for w, is_ in self.state.worker.items() if is_ == "up" and self.model.has_room(self.state, w)]
+
+    def claimed(self, w: str, queue: str | None, limit: int, heard: bool, possible: list[int]) -> list[int]:  # noqa: ARG002
+        """Return the jobs that a claim is given."""
+        return possible[:limit]
+
+    def call(self, action: str, *arguments: object, **how: object) -> Call | None:  # noqa: ARG002
+        """Return what performs an action; None where there is only the model."""
+        return None
+
+    def too_late(self, outcome: str, w: str, claim: Claim) -> Call | None:  # noqa: ARG002
+        return None
+
+    def rescued(self, by: str) -> Call | None:  # noqa: ARG002
+        return None
+
+    def beaten(self, w: str) -> Call | None:  # noqa: ARG002
+        return None
+
+    def perform(self, action: str, *arguments: object, **how: object) -> None:
+        """Take one step and check it; ``how`` is of no concern to the model."""
+        self.take([(action, arguments)], self.call(action, *arguments, **how))
+
+    def take(self, steps: Sequence[ModelStep], call: Call | None) -> None:
+        """Take steps that one call makes together, and check each; the last leads to what the call has reached."""
+        then = self.state
+        for i, (action, arguments) in enumerate(steps):
+            before = then
+            then = self.next(before, action, arguments)
+            reached = then if i + 1 < len(steps) else self.reach(then, call)
+            invariants(self.model, reached, self.only)
+            step_checks(self.model, before, action, arguments, reached, only=self.only)
+            if self.only in {None, "SameAsModel"}:
+                assert then == reached, "SameAsModel: the database and the model have parted"
+        if not steps:
+            assert then == self.reach(then, call), "SameAsModel: something happened where nothing could"
+        self.state = then
+        self._look()
+
+    def next(self, before: State, action: str, arguments: tuple[object, ...]) -> State:
+        """Return what one step of the model leads to."""
+        if currently_in_test_context():
+            event(action)
+        then: State | None = getattr(self.model, action)(before, *arguments)
+        assert then is not None, f"SameAsModel: {action}{arguments} is not enabled"
+        return then
+
+    def reach(self, then: State, call: Call | None) -> State:  # noqa: ARG002
+        """Perform the call, and return the state it really led to."""
+        return then
+
+    def _look(self) -> None:
+        self.enabled, self.disabled = {}, []
+        for action, arguments, then in self.model.attempts(self.state):
+            if then is None:
+                self.disabled.append((action, arguments))
+            else:
+                self.enabled.setdefault(action, []).append(arguments)
+
+
+class PostgresQueueMachine(QueueMachine):
+    """The same, with every action performed on a real database by sessions of their own; see `on_postgres`."""
+
+    runner: ClassVar[asyncio.Runner]
+    cluster: ClassVar[QueueCluster]
+
+    def open(self) -> None:
+        self.runner.run(self.cluster.reset())
+        assert self.observed() == self.model.init()
+
+    @precondition(lambda self: "crash_worker" in self.enabled)
+    @rule(data=st.data())
+    def crash_in_its_transaction(self, data: st.DataObject) -> None:
+        """A crash between statement and commit is a crash: nothing of the statements stays."""
+        (w,) = data.draw(st.sampled_from(self.enabled["crash_worker"]))
+        self.perform("crash_worker", w, in_transaction=True)
+
+    @precondition(lambda self: bool(self.refused()))
+    @rule(data=st.data())
+    def attempt_the_disabled(self, data: st.DataObject) -> None:
+        """What the spec does not enable changes nothing, even if it is asked for."""
+        action, arguments = data.draw(st.sampled_from(self.refused()))
+        self.runner.run(getattr(self.cluster, action)(*arguments))
+        assert self.state == self.observed(), f"{action}{arguments} is disabled, and changed something"
+
+    def unexpected(self, action: str, *steps: tuple[object, ...]) -> None:
+        """Check what the database did though the model does not enable it."""
+        reached = self.observed()
+        for arguments in steps:
+            invariants(self.model, reached, self.only)
+            step_checks(self.model, self.state, action, arguments, reached, only=self.only)
+        assert self.state == reached, f"SameAsModel: {action}{steps} is disabled, and changed something"
+
+    def refused(self) -> list[ModelStep]:
+        """Return the disabled actions that somebody could ask for all the same."""
+        full = len(self.state.jobs) == self.model.max_jobs  # the model's bound, not the database's
+
+        def can_be_asked(action: str, first: Any) -> bool:
+            if action == "enqueue":
+                return self.state.rows[first] is not None and not full
+            if action in {"submit", "trigger"}:
+                return action == "trigger" and self.state.rows[first] is None
+            return action in ASKABLE
+
+        return [(action, arguments) for action, arguments in self.disabled if can_be_asked(action, arguments[0])]
+
+    def claimed(self, w: str, queue: str | None, limit: int, heard: bool, possible: list[int]) -> list[int]:  # noqa: ARG002
+        queues = None if queue is None else [queue]
+        return self.runner.run(self.cluster.claim(w, queues, limit, heard))
+
+    def call(self, action: str, *arguments: object, **how: object) -> Call:
+        if action in OUTCOMES:
+            return lambda: self.cluster.settle(action, *arguments)  # type: ignore[arg-type]
+        performs = getattr(self.cluster, action)
+        return lambda: performs(*arguments, **how)
+
+    def too_late(self, outcome: str, w: str, claim: Claim) -> Call:
+        async def say() -> None:
+            written = await self.cluster.settle(outcome, w, claim)
+            if self.only is None:
+                assert not written, f"{w} said {outcome} of {claim} too late, and was told that it is written"
+
+        return say
+
+    def rescued(self, by: str) -> Call:
+        return lambda: self.cluster.rescue(by)
+
+    def beaten(self, w: str) -> Call:
+        return lambda: self.cluster.heartbeat(w, forget=True)
+
+    def next(self, before: State, action: str, arguments: tuple[object, ...]) -> State:
+        STEPS[action] += 1
+        return super().next(before, action, arguments)
+
+    def reach(self, then: State, call: Call | None) -> State:  # noqa: ARG002
+        if call is not None:
+            self.runner.run(_awaited(call))
+        return self.observed()
+
+    def observed(self) -> State:
+        state = self.runner.run(self.cluster.observe())
+        if currently_in_test_context():
+            note(f"observed: {state}")
+        return state
+
+
+async def _awaited(call: Call) -> None:
+    await call()
+
+
+@contextmanager
+def on_postgres(
+    dsn: str, schema: Schema | None = None, only: str | None = None
+) -> Iterator[type[PostgresQueueMachine]]:
+    """Give a machine for one database; its examples share the sessions that survive them."""
+    cluster = QueueCluster(dsn, PostgresQueueMachine.model, schema)
+    with asyncio.Runner() as runner:
+        runner.run(cluster.open())
+        try:
+            names = {"runner": runner, "cluster": cluster, "only": only}
+            yield type("QueueOnPostgres", (PostgresQueueMachine,), names)
+        finally:
+            runner.run(cluster.close())
