@@ -19,7 +19,7 @@ from tests.model.spec_state import Frozen, Row, State, Table
 
 NODE = re.compile(r'^(-?\d+) \[label="(.*?)"(,style = filled)?\];?$', re.MULTILINE)
 EDGE = re.compile(r'^(-?\d+) -> (-?\d+) \[label="(\w+)"', re.MULTILINE)
-TOKEN = re.compile(r'\|->|<<|>>|:>|@@|[\[\](),]|-?\d+|"[^"]*"|\w+')
+TOKEN = re.compile(r'\|->|<<|>>|:>|@@|[\[\](){},]|-?\d+|"[^"]*"|\w+')
 
 NAMED_DEFINITIONS = {"each": lambda instant: instant > 0, "odd": lambda instant: instant % 2 == 1}
 """MCFiresOf, by its names."""
@@ -124,13 +124,13 @@ def read_text(text: str) -> Any:
     return read_value(iter(TOKEN.findall(text)))
 
 
-def read_value(tokens: Iterator[str]) -> Any:
-    """Read one value as TLC prints it: a record or function (dict), a sequence (tuple), or a plain value."""
-    token = next(tokens)
+def read_value(tokens: Iterator[str], first: str | None = None) -> Any:
+    """Read one value as TLC prints it: a record or function (dict), a sequence or set (tuple), or a plain value."""
+    token = next(tokens) if first is None else first
     if token in {"[", "("}:
         return read_entries(tokens, "]" if token == "[" else ")")
-    if token == "<<":
-        return read_sequence(tokens)
+    if token in {"<<", "{"}:
+        return read_sequence(tokens, ">>" if token == "<<" else "}")
     plain: dict[str, Any] = {"TRUE": True, "FALSE": False, "None": None}
     if token in plain:
         return plain[token]
@@ -149,9 +149,9 @@ def read_entries(tokens: Iterator[str], end: str) -> dict[Any, Any]:
     return entries
 
 
-def read_sequence(tokens: Iterator[str]) -> tuple[Any, ...]:
-    """Read the rest of a sequence that is not empty."""
-    values = [read_value(tokens)]
-    while next(tokens) != ">>":
-        values.append(read_value(tokens))
+def read_sequence(tokens: Iterator[str], end: str) -> tuple[Any, ...]:
+    """Read the rest of a sequence or set."""
+    values: list[Any] = []
+    while (token := next(tokens)) != end:
+        values.append(read_value(tokens, next(tokens) if token == "," else token))
     return tuple(values)
