@@ -138,6 +138,7 @@ async def test_another_worker_cannot_end_an_attempt(connection: Session) -> None
     before = await job_row(connection, job_id)
     assert not await queue_actions.finish(connection, SCHEMA, mine, worker="other")
     assert await queue_actions.fail(connection, SCHEMA, mine, worker="other", error={}, retry_delay_s=1) is None
+    assert set() == await queue_actions.heartbeat(connection, SCHEMA, [(job_id, mine.attempt)], worker="other")
     assert before == await job_row(connection, job_id)
 
 

@@ -31,7 +31,7 @@ PROTOCOL = QueueModel(
         "ledger": (Offer("email", 2), Offer("email", 1)),
     },
     capacity=2,
-    max_jobs=6,
+    max_jobs=10,
     attempt_limit=1000,
     fresh_attempts=1,
 )
@@ -39,10 +39,29 @@ PROTOCOL = QueueModel(
 Call = Callable[[], Awaitable[object]]
 ModelStep = tuple[str, tuple[object, ...]]
 
-ORDINARY = ("enqueue", "trigger", "submit", "sync", "pause", "resume", "pause_queue", "resume_queue")
+ASKABLE = (
+    "sync",
+    "remove",
+    "pause",
+    "resume",
+    "pause_queue",
+    "resume_queue",
+    "cancel_jobs",
+    "retry_dead",
+    "purge_dead",
+)
 """What can be asked for at any time, even where the spec does not enable it."""
-ASKABLE = (*ORDINARY, "remove", "cancel_jobs", "retry_dead", "purge_dead")
-FAULTS = ("freeze_worker", "thaw_worker", "crash_worker", "recover_worker")
+
+WORK = {
+    "make": ("enqueue", "trigger", "submit"),
+    "settle": OUTCOMES,
+    "lose": ("freeze_worker", "crash_worker"),
+    "return": ("thaw_worker", "recover_worker", "resume_queue", "retry_dead"),
+}
+"""Kinds of steps of a queue at work, beside claims, rescues and late outcomes; each kind is drawn as often."""
+
+PATIENCE = 2
+"""How many steps of the environment may follow each other before the queue works again."""
 
 STEPS: Counter[str] = Counter()
 """Steps taken on Postgres in this run of the tests, by action."""
@@ -52,10 +71,14 @@ def rule_of(action: str) -> Any:
     """Make the rule of one action: wherever the model enables it, with any arguments that it enables."""
 
     def perform(self: QueueMachine, data: st.DataObject) -> None:
+        self.patience -= action not in OUTCOMES
         self.perform(action, *data.draw(st.sampled_from(self.enabled[action])))
 
+    def possible(self: QueueMachine) -> bool:
+        return action in self.enabled and (action in OUTCOMES or self.patience > 0)
+
     perform.__name__ = action
-    return precondition(lambda self: action in self.enabled)(rule(data=st.data())(perform))
+    return precondition(possible)(rule(data=st.data())(perform))
 
 
 class QueueMachine(RuleBasedStateMachine):
@@ -70,6 +93,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.state = self.model.init()
         self.enabled: dict[str, list[tuple[object, ...]]] = {}
         self.disabled: list[ModelStep] = []
+        self.patience = PATIENCE
         self._look()
 
     enqueue = rule_of("enqueue")
@@ -97,13 +121,33 @@ class QueueMachine(RuleBasedStateMachine):
         registered=st.fixed_dictionaries({s: st.sampled_from(PROTOCOL.offers[s]) for s in PROTOCOL.schedules})
     )
     def start(self, registered: dict[str, Offer]) -> None:
-        """Begin with schedules registered: without one little can happen."""
+        """Begin with schedules registered, and a job of each: without one little can happen."""
         self.open()
         for s, offer in registered.items():
             self.perform("sync", s, offer)
+            self.perform("enqueue", s)
 
     def open(self) -> None:
         """Get ready for the first step."""
+
+    @rule(data=st.data(), steps=st.integers(3, 10))
+    def work_goes_on(self, data: st.DataObject, steps: int) -> None:
+        """Jobs are made, run, lost and rescued; rules drawn evenly seldom get as far as a second attempt."""
+        self.patience = PATIENCE
+        for _ in range(steps):
+            kinds = {kind: [each for each in actions if each in self.enabled] for kind, actions in WORK.items()}
+            others = ("claim", "rescue", "settle_too_late")
+            kinds |= {each: [each] for each in others if each in self.enabled}
+            kind = data.draw(st.sampled_from(sorted(kind for kind, actions in kinds.items() if actions)))
+            action = data.draw(st.sampled_from(kinds[kind]))
+            if action == "claim":
+                self.claim_some(data, None, heard=data.draw(st.sampled_from([True, True, True, False])))
+            elif action == "rescue":
+                self.rescue_silent(data)
+            elif action == "settle_too_late":
+                self.say_too_late(data, data.draw(st.sampled_from(OUTCOMES)))
+            else:
+                self.perform(action, *data.draw(st.sampled_from(self.enabled[action])))
 
     @precondition(lambda self: bool(self.with_room()))
     @rule(
@@ -111,6 +155,9 @@ class QueueMachine(RuleBasedStateMachine):
     )
     def claim(self, data: st.DataObject, queue: str | None, heard: bool) -> None:
         """A worker asks for as many jobs as it has room for, or fewer."""
+        self.claim_some(data, queue, heard=heard)
+
+    def claim_some(self, data: st.DataObject, queue: str | None, *, heard: bool) -> None:
         w = data.draw(st.sampled_from(self.with_room()))
         limit = data.draw(st.integers(1, self.model.capacity - len(self.state.holds[w])))
         possible = [
@@ -129,6 +176,9 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(data=st.data(), outcome=st.sampled_from(OUTCOMES))
     def settle_too_late(self, data: st.DataObject, outcome: str) -> None:
         """A worker says how a job ended that is no longer its own, whatever it says."""
+        self.say_too_late(data, outcome)
+
+    def say_too_late(self, data: st.DataObject, outcome: str) -> None:
         w, claim = data.draw(st.sampled_from(self.enabled["settle_too_late"]))
         assert isinstance(w, str)
         assert isinstance(claim, Claim)
@@ -138,6 +188,9 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def rescue(self, data: st.DataObject) -> None:
         """Some worker looks for silent jobs; each is a Rescue, all in one call."""
+        self.rescue_silent(data)
+
+    def rescue_silent(self, data: st.DataObject) -> None:
         by = data.draw(st.sampled_from([w for w, is_ in self.state.worker.items() if is_ == "up"]))
         self.take([("rescue", arguments) for arguments in self.enabled.get("rescue", [])], self.rescued(by))
 

@@ -9,7 +9,7 @@ from tests.model import ledger
 from tests.model.queue_machine import STEPS, QueueMachine, on_postgres
 
 # Hypothesis' own settings for machines drop these too; replacing them has to say it again.
-MACHINE = settings(deadline=None, stateful_step_count=50)
+MACHINE = settings(deadline=None, stateful_step_count=25)
 
 
 def test_the_model_keeps_every_property() -> None:
