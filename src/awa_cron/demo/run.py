@@ -144,7 +144,10 @@ class Story:
         self._view.accounts(accounts)
         for line in self._takeovers:
             self._view.say(line)
-        return 0 if self._view.verdict(accounts) and not rude else 1
+        balanced = self._view.verdict(accounts)
+        async with self._operator as client:
+            verified = self._view.verified(await client.verify(jobs_kept=True))
+        return 0 if balanced and verified and not rude else 1
 
     async def _opening(self) -> None:
         for _ in range(WORKERS):

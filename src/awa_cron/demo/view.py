@@ -17,6 +17,7 @@ from rich.text import Text
 from awa_cron.demo.account import Account
 from awa_cron.demo.observe import Status
 from awa_cron.demo.workers import Worker
+from awa_cron.verify import Verdict
 
 PLAIN_EVERY_S = 5.0
 LEGEND = """\
@@ -127,6 +128,16 @@ class View:
             self.say("The accounts do not balance.", "bold red")
         self.say(LEGEND, "dim")
         return balanced
+
+    def verified(self, verdict: Verdict) -> bool:
+        """Say what ``awa-cron verify`` makes of the run, which knows nothing of our accounts; return it too."""
+        for each in verdict.findings:
+            self.say(f"{each.schedule}: {each.rule}: {each.message}", "red")
+        if verdict.balances:
+            self.say(f"awa-cron verify: {verdict.events} events, a behaviour of the spec.", "bold green")
+        else:
+            self.say("awa-cron verify: no behaviour of the spec.", "bold red")
+        return verdict.balances
 
     def say(self, text: str = "", style: str = "") -> None:
         """Print a paragraph."""
