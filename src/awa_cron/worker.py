@@ -151,6 +151,8 @@ class Worker:
 
     async def _claim(self, free: int) -> int:
         claimed = 0
+        if free <= 0:
+            return claimed  # and it stays the same queue's turn
         for queues, room in self._rooms():
             limit = min(room, free - claimed)
             if limit > 0:
