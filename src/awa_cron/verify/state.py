@@ -106,6 +106,11 @@ class State:
                 self.removed_at = event.recorded_at
                 self._set(event, present=False, **dict.fromkeys(FIELDS, UNKNOWN))
 
+    def forget(self, event: Event) -> None:
+        """Know nothing any more: an event that cannot be read may have done anything."""
+        self._set(event, present=UNKNOWN, **dict.fromkeys(FIELDS, UNKNOWN))
+        self.floor_known = False
+
     def _set(self, event: Event, **values: Any) -> None:
         for field, value in values.items():
             setattr(self, field, value)
@@ -122,9 +127,10 @@ def instant(value: object) -> datetime | Any:
     if not isinstance(value, str):
         return value
     try:
-        return datetime.fromisoformat(value)
+        found = datetime.fromisoformat(value)
     except ValueError:
         return UNKNOWN  # infinity and its like: rows can be written by hand
+    return UNKNOWN if found.tzinfo is None else found
 
 
 def told(details: Mapping[str, Any], key: str) -> Definition | Unknown:
