@@ -83,6 +83,7 @@ class Stage:
             run = await self.run(scene, parties, orders.choose)
             if not orders.repeated:
                 self.counts["runs"] += 1
+                self.counts["strayed"] += orders.strayed
                 yield run
             if not orders.advance():
                 return

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 Step = tuple[int, str]
 """A party's number, and what it does."""
 Choose = Callable[[Sequence[Step]], Step]
+STRAYS = 5
 
 
 @dataclass
@@ -31,26 +32,41 @@ class Orders:
 
     Attributes:
         repeated: Whether the walk that was just made is one that has been made before but for steps that commute.
+        strayed: Whether the same steps led elsewhere this time, so that the walk could not be the one that was
+            meant. A database aborts whom it likes, at a moment of its own choosing; the walk is tried again.
+
+    Raises:
+        AssertionError: From ``advance``: a walk strays each time.
     """
 
     def __init__(self, commute: Callable[[Step, Step], bool]) -> None:
         self._commute = commute
         self._path: list[_Fork] = []
         self._depth = 0
+        self._strays = 0
         self.repeated = False
+        self.strayed = False
 
     def choose(self, options: Sequence[Step]) -> Step:
         """Return the next step of this walk, one of the options."""
+        if self.strayed:
+            return options[0]
         if self._depth == len(self._path):
             self._fork(options)
         step = self._path[self._depth].step
-        assert step in options, f"the same steps led elsewhere this time: {step} is not among {options}"
+        self.strayed = step not in options
         self._depth += 1
-        return step
+        return options[0] if self.strayed else step
 
     def advance(self) -> bool:
         """Turn to the next walk; False if there is none."""
         self._depth, self.repeated = 0, False
+        if self.strayed:
+            self._strays += 1
+            assert self._strays < STRAYS, f"the same steps lead elsewhere each time: {[f.step for f in self._path]}"
+            self.strayed = False
+            return True
+        self._strays = 0
         while self._path:
             fork = self._path[-1]
             if fork.others:

@@ -55,6 +55,7 @@ def account() -> Iterator[None]:
         blocked=TOTAL["waited"],
         serialization_failures=TOTAL[SERIALIZATION_FAILURE],
         deadlocks=TOTAL[DEADLOCK],
+        strayed=TOTAL["strayed"],
         seconds=round(time.monotonic() - began, 1),
     )
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.model.orders import Orders, Step, until
+from tests.model.orders import STRAYS, Orders, Step, until
 
 Order = tuple[Step, ...]
 Commute = Callable[[Step, Step], bool]
@@ -64,6 +64,36 @@ def test_each_order_is_walked_once(looks: set[str]) -> None:
         if not orders.advance():
             break
     assert sorted(set(class_of.values())) == sorted(walked)
+
+
+def test_a_walk_that_strays_is_tried_again() -> None:
+    orders = Orders(lambda _, __: False)
+    walked: list[Order] = []
+    strayed = 0
+    while True:
+        if len(walked) == 10 and not strayed:
+            orders.choose([(9, "aborted")])  # once the first step is none of those that there were
+        order = walk(orders)
+        if orders.strayed:
+            strayed += 1
+        else:
+            walked.append(order)
+        if not orders.advance():
+            break
+    assert 1 == strayed
+    assert sorted(all_orders(PROGRAMS)) == sorted(walked)
+
+
+def test_a_walk_that_strays_each_time_is_told() -> None:
+    orders = Orders(lambda _, __: False)
+    walk(orders)
+    orders.advance()
+    for _ in range(STRAYS - 1):
+        orders.choose([(9, "aborted")])
+        assert orders.advance()
+    orders.choose([(9, "aborted")])
+    with pytest.raises(AssertionError, match="lead elsewhere each time"):
+        orders.advance()
 
 
 def test_until_takes_the_steps_that_are_wanted() -> None:
