@@ -19,6 +19,8 @@ from typing import Any
 from assurance import ROOT
 from assurance.findings import Line, lines
 
+ABOUT = "Run everything that assures protocol and code. Exit status: 0 all as it should be, 1 not, 2 wrong usage."
+
 BUILD = ROOT / "build"
 PLACE = BUILD / "assurance"
 REPORT = BUILD / "assurance.json"
@@ -111,7 +113,7 @@ def say(text: str) -> None:
 
 def main() -> int:
     """Do it."""
-    parser = argparse.ArgumentParser(prog="scripts/assure", description=__doc__)
+    parser = argparse.ArgumentParser(prog="scripts/assure", description=ABOUT)
     parser.add_argument("--full", action="store_true", help="everything, not a sample")
     level = "full" if parser.parse_args().full else "quick"
     shutil.rmtree(PLACE, ignore_errors=True)
