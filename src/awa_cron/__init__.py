@@ -21,6 +21,8 @@ from awa_cron.errors import (
     StoredScheduleInvalid,
     UnknownTimezone,
 )
+from awa_cron.insight.resuming import ResumePreview
+from awa_cron.insight.views import Condition, JobView, LeaderView, ScheduleView
 from awa_cron.model import (
     Cancelled,
     DeadJob,
@@ -33,6 +35,7 @@ from awa_cron.model import (
     StoredSchedule,
 )
 from awa_cron.outcomes import Cancel, Cancellation, RetryAfter, Snooze
+from awa_cron.preview import ComingFire, Oddity, coming_fires
 from awa_cron.settings import Settings
 from awa_cron.verify import Account, Finding, Verdict
 
@@ -44,6 +47,8 @@ __all__ = [
     "Cancellation",
     "Cancelled",
     "Client",
+    "ComingFire",
+    "Condition",
     "DatabaseError",
     "DeadJob",
     "DeadJobNotFound",
@@ -55,12 +60,17 @@ __all__ = [
     "InvalidSchedule",
     "Job",
     "JobState",
+    "JobView",
+    "LeaderView",
     "LeadershipLost",
     "MissedFirePolicy",
+    "Oddity",
     "Queue",
+    "ResumePreview",
     "RetryAfter",
     "Schedule",
     "ScheduleNotFound",
+    "ScheduleView",
     "SchemaMismatch",
     "Settings",
     "Snooze",
@@ -68,6 +78,7 @@ __all__ = [
     "StoredScheduleInvalid",
     "UnknownTimezone",
     "Verdict",
+    "coming_fires",
     "due_fires",
     "next_fires",
     "previous_fires",

@@ -190,6 +190,10 @@ async def test_a_process_of_each_role_runs(dsn: str, connection: Session, sessio
         assert ["s"] == [each.name for each in await reader.list_schedules()]
         assert [] == await reader.list_dead()
         assert await reader.history("s")
+        assert ["s"] == [each.name for each in await reader.overview()]
+        assert await reader.jobs_of("s")
+        assert not (await reader.preview_resume("s")).paused
+        assert (await reader.leadership()).note is None
         assert (await reader.verify()).balances
 
 

@@ -11,10 +11,11 @@ Pure functions of their arguments: nothing here reads a clock.
 
 from awa_cron.cronexpr.dialect import CronExpression, parse
 from awa_cron.cronexpr.fires import due_fires, latest_due, next_fires, previous_fires
-from awa_cron.cronexpr.zones import zone
+from awa_cron.cronexpr.zones import clock_change, zone
 
 __all__ = [
     "CronExpression",
+    "clock_change",
     "due_fires",
     "latest_due",
     "next_fires",

@@ -1,6 +1,7 @@
 """What an operator does: look at schedules, queues and jobs, and act on them; the verbs of an entered client."""
 
+from awa_cron.operating.insight import InsightVerbs
 from awa_cron.operating.jobs import JobVerbs
 from awa_cron.operating.schedules import ScheduleVerbs
 
-__all__ = ["JobVerbs", "ScheduleVerbs"]
+__all__ = ["InsightVerbs", "JobVerbs", "ScheduleVerbs"]

@@ -25,5 +25,5 @@ GRANT UPDATE (
     state, attempt, max_attempts, run_at, attempted_at, attempted_by, heartbeat_at, finalized_at, errors
 ) ON awa.jobs TO awa_work;
 
--- Read, as list, show, history, verify, `queue list` and `dead list` do.
+-- Read, as list, show, history, explain, verify, `queue list` and `dead list` do.
 GRANT SELECT ON awa.cron_jobs, awa.jobs, awa.jobs_dead, awa.queue_meta, awa.cron_events TO awa_read;

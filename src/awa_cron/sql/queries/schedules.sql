@@ -1,6 +1,7 @@
--- Every stored schedule, for operators.
+-- Every stored schedule, for operators, with the clock.
 -- $1 name, or NULL for all
 SELECT
+    statement_timestamp() AS now, q.paused_by AS queue_paused_by, awa.readable(q.paused_at) AS queue_paused_at,
     c.name, c.cron_expr, c.timezone, c.missed_fire_policy, awa.readable(c.last_enqueued_at) AS last_enqueued_at,
     awa.readable(c.anchored_at) AS anchored_at, awa.readable(c.paused_at) AS paused_at, c.paused_by, c.kind, c.queue,
     q.paused_at IS NOT NULL AS queue_paused, c.args::text AS args, c.priority, c.max_attempts, c.tags, c.deadline_s,
