@@ -18,6 +18,7 @@ from typing import Self
 import asyncpg
 
 from awa_cron.sql import Schema
+from awa_cron.verify.wording import moment
 from tests.model.cluster import Cluster, instant
 from tests.model.orders import Choose, Orders, Step
 from tests.model.parties import EXPRESSIONS, ONLY_LOOK, PROTOCOL, SCHEDULES, Part, Party, Scene, Session, Shared
@@ -197,7 +198,7 @@ def in_sql(state: State) -> str:
     """Return statements that replace what is in the tables by this state."""
 
     def time(at: int | None) -> str:
-        return "NULL" if at is None else f"'{instant(at).isoformat()}'"
+        return "NULL" if at is None else f"'{moment(instant(at))}'"
 
     statements = ["DELETE FROM awa.cron_jobs", "DELETE FROM awa.jobs", "DELETE FROM awa.cron_events"]
     statements += [
@@ -210,7 +211,7 @@ def in_sql(state: State) -> str:
     ]
     statements += [
         "INSERT INTO awa.jobs (kind, metadata) VALUES"
-        f" ('model', jsonb_build_object('cron_name', '{name}', 'cron_fire_time', '{instant(fire).isoformat()}'))"
+        f" ('model', jsonb_build_object('cron_name', '{name}', 'cron_fire_time', '{moment(instant(fire))}'))"
         for name, jobs in state.jobs.items()
         for fire in jobs
     ]
