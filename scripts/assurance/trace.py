@@ -74,7 +74,11 @@ class Followed:
 def windows(log: Sequence[Event], row: ScheduleState | None, *, most: int = EVENTS) -> list[Window]:
     """Cut the log of one schedule, from its first event on, into windows.
 
-    A window ends where the policy changes, for the spec knows only one.
+    An event is a whole transaction, and later ones depend on nothing but the row that it leaves: any place where
+    all of the row is known is quiet enough for a cut. Who reads before and writes after it has to find what it has
+    read, so that it might as well have read after it, by the clock that it did.
+
+    A window also ends where the policy changes, for the spec knows only one.
     """
     state = State(present=False, floor_known=True)
     policy = state.policy
@@ -87,8 +91,8 @@ def windows(log: Sequence[Event], row: ScheduleState | None, *, most: int = EVEN
             found.append(Window(start, tuple(piece), _row(state)))
             start, piece = copy.deepcopy(state), []
         state.adopt(event)
-        if len(piece) == 0 or registers:
-            policy = state.policy
+        if not piece:
+            policy = (start if start.present is True else state).policy
         piece.append(event)
     return [*found, Window(start, tuple(piece), row)]
 
@@ -116,6 +120,24 @@ def follow(runner: Runner, pieces: Sequence[Window], *, pass_limit: int) -> list
     if [answer.accepted for answer in answers[-2:]] != [True, False]:
         raise CannotRunError("TLC does not tell the right control trace from the wrong one")
     return answers[:-2]
+
+
+def smallest(runner: Runner, rejected: Followed, *, pass_limit: int) -> tuple[Event, ...]:
+    """Return the shortest piece of a rejected window, up to where it is no behaviour, that is rejected alone."""
+    window = rejected.window
+    upto = min(rejected.events + 1, len(window.events))
+    row = window.row if rejected.stuck_at is None else None
+    endings, state = list[Window](), copy.deepcopy(window.start)
+    for place, event in enumerate(window.events[:upto]):
+        if _known(state):
+            endings.append(Window(copy.deepcopy(state), window.events[place:upto], row))
+        state.adopt(event)
+    answers = follow(runner, endings, pass_limit=pass_limit)
+    # What stands after the event in question has no say in it: not the row either.
+    alone = [
+        each for each in answers if (each.stuck_at is None) is (rejected.stuck_at is None) and not each.accepted
+    ]
+    return min((each.window.events for each in alone), key=len, default=window.events[:upto])
 
 
 def written(pieces: Sequence[Window], *, pass_limit: int) -> tuple[str, str]:

@@ -111,7 +111,7 @@ class Books:
 
     def broken(self, rules: Sequence[str]) -> int:
         """Return how often rules were broken."""
-        return sum(each["rule"] in rules for each in self.findings)
+        return sum(each["count"] for each in self.findings if each["rule"] in rules)
 
 
 async def lateness(database: Database, schedules: Sequence[str]) -> dict[str, Any]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
-from awa_cron import Client, InvalidArgument, ScheduleNotFound, Settings, Verdict, actions
+from awa_cron import Client, InvalidArgument, ScheduleNotFound, Settings
 from awa_cron.database import Database
 from awa_cron.sql import Schema
 from awa_cron.verify import verify
 from tests.integration import commands
+from tests.integration.lives import checked, lived
 from tests.integration.support import (
     FIRE,
     HASTY,
@@ -38,34 +38,6 @@ async def test_the_event_of_an_enqueue_tells_the_clock_of_its_read(dsn: str, con
         await node.evaluate(FIRE + timedelta(seconds=2))
     [event] = await events_of(connection, action="atomic_enqueue")
     assert {"expected": None, "read_at": "2026-01-01T11:00:02+00:00"} == event["details"]
-
-
-async def checked(dsn: str, now: datetime | None, **options: Any) -> Verdict:
-    async with Client(dsn, clock=None if now is None else lambda: now) as client:
-        return await client.verify(**options)
-
-
-async def lived(dsn: str, connection: Session) -> datetime:
-    """Let two schedules live an eventful day, and return the end of it."""
-    hour = timedelta(hours=1)
-    async with a_node(dsn, connection, pass_limit=2) as node:
-        registered = [schedule("c"), schedule("k", missed_fire_policy="catch_up")]
-        await node.sync(T, *registered)
-        await node.evaluate(T + hour)
-        await node.evaluate(T + 4 * hour)
-        await node.evaluate(T + 4 * hour)
-        for name in ("c", "k"):
-            await actions.pause(connection, SCHEMA, name, clock=T + 4.5 * hour)
-            await actions.trigger(connection, SCHEMA, name, clock=T + 5 * hour)
-        await node.evaluate(T + 6 * hour)
-        await actions.resume(connection, SCHEMA, "c", clock=T + 6.5 * hour)
-        await node.evaluate(T + 8 * hour)
-        await node.sync(T + 9.1 * hour, schedule("c", "30 * * * *"), schedule("k", "*/20 * * * *"))
-        await actions.resume(connection, SCHEMA, "k", clock=T + 9.2 * hour)
-        await node.evaluate(T + 10 * hour)
-        await actions.remove(connection, SCHEMA, "c", clock=T + 11 * hour)
-        await node.sync(T + 11 * hour, schedule("c"))
-        return T + 11 * hour
 
 
 async def test_an_eventful_day_is_a_behaviour_of_the_spec(dsn: str, connection: Session) -> None:

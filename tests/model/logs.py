@@ -125,7 +125,7 @@ async def recorded(dsn: str, walks: int, steps: int) -> list[Recorded]:
         names = [f"walk {seed:03}" for seed in range(walks)]
         for seed, name in enumerate(names):
             await Walk(session, name, seed).go(steps)
-        found = await session.fetch(SCHEMA.statement("queries/verify_events"), None, 1)
+        found = await session.fetch(SCHEMA.statement("queries/verify_events"), None, 1, 1)
         logs: dict[str, list[Event]] = {name: [] for name in names}
         for row in found:
             logs[row["name"]].append(rows.event(row))

@@ -13,6 +13,9 @@ from awa_cron.cli.target import Target, ask, database_options, json_option, sche
 from awa_cron.errors import AwaCronError
 from awa_cron.verify import Account, Finding, Verdict
 
+SHOWN = 6
+"""The most events that a line names; --json has more of them."""
+
 
 @click.command()
 @click.option(
@@ -99,8 +102,9 @@ def _print(verdict: Verdict) -> None:
         )
     for finding in verdict.findings:
         click.echo(_told(finding))
-    if verdict.findings_total > len(verdict.findings):
-        click.echo(f"… and {verdict.findings_total - len(verdict.findings):,} more")
+    untold = verdict.findings_total - sum(finding.count for finding in verdict.findings)
+    if untold:
+        click.echo(f"… and {untold:,} more")
     extent = f"{verdict.events:,} events of {len(verdict.accounts):,} schedules until {output.moment(verdict.now)}"
     if verdict.balances:
         click.echo(f"{extent}: a behaviour of the spec, and every due instant is accounted for")
@@ -129,5 +133,6 @@ def _line(account: Account) -> tuple[str, ...]:
 
 
 def _told(finding: Finding) -> str:
-    seen = f" [events {', '.join(map(str, finding.events))}]" if finding.events else ""
+    events, more = finding.events[:SHOWN], ", …" * (len(finding.events) > SHOWN)
+    seen = f" [events {', '.join(map(str, events))}{more}]" if events else ""
     return output.printable(f"{finding.schedule}: {finding.rule}: {finding.message}{seen}")

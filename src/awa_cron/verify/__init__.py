@@ -6,6 +6,7 @@
     choices   the rules about fires
     books     what became of each due instant
     checker   the verdict on one schedule
+    findings  collects what is wrong, and folds what is alike
     reader    reads a database for it
 
 All but the reader is pure, and works as well on events from elsewhere.

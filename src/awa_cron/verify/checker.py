@@ -26,12 +26,17 @@ class Checker:
         from_start: Whether its first event is its first ever.
         floor: The highest last fire of its rows that were removed before the log begins.
         pass_limit: The most fires of one pass, if known.
+
+    Attributes:
+        began: Whether an event has been checked.
+        from_registration: Whether the first of them is the schedule's registration.
     """
 
     def __init__(
         self, name: str, *, from_start: bool, floor: datetime | None = None, pass_limit: int | None = None
     ) -> None:
         self.name = name
+        self.began = self.from_registration = False
         self.state = State(present=False if from_start else UNKNOWN, floor=floor, floor_known=from_start)
         self._pass_limit = pass_limit
         self._books = Books()
@@ -55,11 +60,14 @@ class Checker:
         """
         if event.action not in ACTIONS:
             return []  # another version may log more
+        first, self.began = not self.began, True
         reason = unreadable(event)
         if reason is not None:
             self.state.forget(event)
             said = f"event {event.id} ({event.action}) cannot be read: {reason}"
             return [Finding(rule="Readable", schedule=self.name, message=said, events=(event.id,))]
+        if first:
+            self.from_registration = event.action == "sync" and event.details.get("change") == "inserted"
         found = list(rules.broken(self.state, event, self._pass_limit))
         self._books.enter(self.state, event)
         self.state.adopt(event)

@@ -6,7 +6,7 @@ have died since it began.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -18,8 +18,9 @@ from awa_cron.database import Database
 from awa_cron.model import ScheduleState
 from awa_cron.sql import Schema
 from awa_cron.verify.checker import Checker
+from awa_cron.verify.findings import Findings
 from awa_cron.verify.state import Unknown
-from awa_cron.verify.verdict import MAX_FINDINGS, Account, Finding, Verdict
+from awa_cron.verify.verdict import Account, Finding, Verdict
 from awa_cron.verify.wording import moment
 
 BATCH: Final = 2_000
@@ -89,10 +90,10 @@ class _Reading:
         self._pass_limit = pass_limit
         self._progress = progress
         self._accounts: list[Account] = []
-        self._findings: list[Finding] = []
-        self._findings_total = 0
+        self._findings = Findings()
         self._events = 0
         self._complete = False
+        self._from_registration = True
         self._stored: dict[str, ScheduleState] = {}
         self._before: dict[str, asyncpg.Record] = {}
 
@@ -105,30 +106,31 @@ class _Reading:
         self._complete = begin["complete"]
         self._stored = {row["name"]: rows.schedule_state(row) for row in await self._fetch("rows", self._name)}
         self._before = {row["name"]: row for row in await self._fetch("before", self._name, first_event)}
-        async for checker in self._checkers(first_event):
+        async for checker in self._checkers(first_event, begin["kept_from"]):
             row = self._stored.pop(checker.name, None)
+            self._from_registration &= checker.from_registration or (row is None and not checker.began)
             found, account = checker.finish(row, now, grace=grace, leading=leading)
-            self._note(*found)
+            self._note(found)
             if row is not None or account.events:
                 self._accounts.append(account)
-        jobs_from = since if self._complete else _latest(since, begin["oldest"])
+        jobs_from = since if self._complete else _asked_from(since, begin["oldest"], now)
         deleted = await self._jobs(first_event, jobs_from, jobs_kept=jobs_kept)
         await self._doubles()
         return Verdict(
             now=now,
             events=self._events,
-            from_start=self._complete and since is None,
+            from_start=since is None and (self._complete or self._from_registration),
             accounts=tuple(sorted(self._accounts, key=lambda account: account.name)),
-            findings=tuple(sorted(self._findings, key=lambda each: (each.schedule, each.events or (0,)))),
-            findings_total=self._findings_total,
+            findings=self._findings.listed(),
+            findings_total=self._findings.total,
             jobs_deleted=deleted,
         )
 
-    async def _checkers(self, first_event: int) -> AsyncIterator[Checker]:
+    async def _checkers(self, first_event: int, kept_from: int) -> AsyncIterator[Checker]:
         """Yield one checker per schedule, at the end of its log."""
         checker: Checker | None = None
         begun = False
-        async for row in self._stream("events", self._name, first_event):
+        async for row in self._stream("events", self._name, first_event, kept_from):
             if checker is None or checker.name != row["name"]:
                 if checker is not None:
                     yield checker
@@ -140,7 +142,7 @@ class _Reading:
             if not begun:
                 begun = True
                 self._learn_row(checker)
-            self._note(*checker.feed(event))
+            self._note(checker.feed(event))
             self._events += 1
             if self._progress is not None and self._events % BATCH == 0:
                 self._progress(self._events)
@@ -171,19 +173,19 @@ class _Reading:
                     deleted += 1
                     if jobs_kept:
                         said = f"job {job}, made by event {event}, is gone, or has lost its label"
-                        self._note(_of_jobs("RemoveLeavesJobs", row, said))
+                        self._findings.add(_of_jobs("RemoveLeavesJobs", row, said), row["problem"])
                 case "no event":
                     rule = "MarkIffJob" if row["automatic"] else "TriggerLeavesSchedule"
                     what = f"for {row['label_fire']}" if row["automatic"] else "made by hand"
                     said = f"job {job}, {what}, has no event: inserted by other means, or the event is lost"
-                    self._note(_of_jobs(rule, row, said))
+                    self._findings.add(_of_jobs(rule, row, said), row["problem"])
                 case _:
                     fire = "no fire" if row["fire"] is None else moment(row["fire"])
                     said = (
                         f"job {job} is labelled {row['label_name']!r}, {row['label_fire']}; event {event} made it "
                         f"for {fire}"
                     )
-                    self._note(_of_jobs("MarkIffJob", row, said))
+                    self._findings.add(_of_jobs("MarkIffJob", row, said), row["problem"])
         return deleted
 
     async def _doubles(self) -> None:
@@ -193,13 +195,12 @@ class _Reading:
                 said = f"{row['what']} has {len(jobs)} jobs: {', '.join(map(str, jobs))}"
             else:
                 said = f"job {row['what']} was made by {len(events)} events"
-            self._note(
-                Finding(rule="NoDuplicateFire", schedule=row["name"], message=said, events=events, jobs=jobs)
-            )
+            found = Finding(rule="NoDuplicateFire", schedule=row["name"], message=said, events=events, jobs=jobs)
+            self._findings.add(found, row["problem"])
 
-    def _note(self, *findings: Finding) -> None:
-        self._findings_total += len(findings)
-        self._findings.extend(findings[: max(0, MAX_FINDINGS - len(self._findings))])
+    def _note(self, findings: Iterable[Finding]) -> None:
+        for finding in findings:
+            self._findings.add(finding)
 
     async def _fetch(self, query: str, *arguments: object) -> list[asyncpg.Record]:
         return await self._connection.fetch(self._schema.statement(f"queries/verify_{query}"), *arguments)
@@ -217,7 +218,7 @@ def _of_jobs(rule: str, row: Any, message: str) -> Finding:
     return Finding(rule=rule, schedule=row["name"], message=message, events=events, jobs=(row["job_id"],))
 
 
-def _latest(since: datetime | None, oldest: datetime | None) -> datetime | None:
+def _asked_from(since: datetime | None, oldest: datetime | None, now: datetime) -> datetime:
     """Return the time from which on every job must have its event, in a log that has lost its beginning."""
-    vanished = None if oldest is None else oldest + EVENTS_VANISH
-    return max(filter(None, (since, vanished)), default=None)
+    kept_from = now if oldest is None else oldest + EVENTS_VANISH
+    return kept_from if since is None else max(since, kept_from)

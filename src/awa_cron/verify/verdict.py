@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import datetime
+from typing import Final
+
+MAX_FINDINGS: Final = 1_000
+"""The most findings of one kind that are kept."""
+
+EXAMPLES: Final = 20
+"""The most events, and jobs, that a finding names for many alike."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +23,7 @@ class Finding:
         message: What is wrong, in one sentence.
         events: The smallest window of the log: ids of what set the state, and of the event that does not fit it.
         jobs: Ids of the jobs in question.
+        count: How many alike it stands for; of those, ``events`` and ``jobs`` are examples.
     """
 
     rule: str
@@ -23,6 +31,7 @@ class Finding:
     message: str
     events: tuple[int, ...] = ()
     jobs: tuple[int, ...] = ()
+    count: int = 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +81,13 @@ class Verdict:
     Attributes:
         now: The database's clock, up to which instants are accounted for.
         events: How many events were checked.
-        from_start: Whether the log that was read goes back to the first event ever. If not, the state at its
-            beginning was taken from the events before, or learned.
+        from_start: Whether the log that was read goes back to the first event ever, or at least to the
+            registration of each schedule. If not, the state at its beginning was taken from the events before, or
+            learned.
         accounts: One per schedule that has a row or events, by name.
-        findings: What is wrong, by schedule, in the order of the log; at most ``MAX_FINDINGS``.
-        findings_total: How many there are.
+        findings: What is wrong, by schedule, in the order of the log; those alike are folded into one, and of each
+            kind of trouble at most ``MAX_FINDINGS`` are kept.
+        findings_total: How many there are, each counted.
         jobs_deleted: Jobs of the log that are in the table no more.
     """
 
@@ -92,6 +103,3 @@ class Verdict:
     def balances(self) -> bool:
         """Whether nothing is lost, doubled, early or invented."""
         return not self.findings_total
-
-
-MAX_FINDINGS = 1_000

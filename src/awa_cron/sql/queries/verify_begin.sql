@@ -2,14 +2,19 @@
 -- $1 time from which on events were recorded, or NULL for all, $2 lock key, $3 clock, or NULL for the database's own
 SELECT
     coalesce($3::timestamptz, statement_timestamp()) AS now,
-    -- Identities begin with 1; where that one is gone, more may be.
-    coalesce(min(e.id) = 1, true) AS complete,
+    -- Identities begin with 1; where that one is gone, more may be. Where all are, the sequence knows that they were.
     CASE
-        WHEN $1::timestamptz IS NULL THEN coalesce(min(e.id), 1)
-        ELSE coalesce(min(e.id) FILTER (WHERE e.recorded_at >= $1::timestamptz), max(e.id) + 1, 1)
-    END AS first_event,
-    -- Removals are kept longer than other events.
-    min(e.recorded_at) FILTER (WHERE e.action <> 'remove') AS oldest,
+        WHEN log.first_event IS NOT NULL THEN log.first_event = 1
+        WHEN has_sequence_privilege(identity.sequence, 'SELECT') THEN pg_sequence_last_value(identity.sequence) IS NULL
+        ELSE false
+    END AS complete,
+    -- Removals are kept longer than other events: what was around those before the oldest other one is lost.
+    coalesce(log.first_other, log.last_event + 1, 1) AS kept_from,
+    greatest(
+        coalesce(log.first_other, log.last_event + 1, 1),
+        CASE WHEN $1::timestamptz IS NOT NULL THEN coalesce(log.first_since, log.last_event + 1, 1) END
+    ) AS first_event,
+    log.oldest,
     (
         SELECT l.actor || ' leads since ' || to_char(l.recorded_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
         FROM awa.cron_events AS l
@@ -22,9 +27,18 @@ SELECT
                 AND (held.classid::bigint << 32) | held.objid::bigint = $2::bigint
                 AND held.objsubid = 1
                 AND held.granted
-                AND held.pid = (l.details ->> 'backend_pid')::integer
+                AND held.pid::text = l.details ->> 'backend_pid'
           )
         ORDER BY l.id DESC
         LIMIT 1
     ) AS leader
-FROM awa.cron_events AS e
+FROM (
+    SELECT
+        min(e.id) AS first_event,
+        max(e.id) AS last_event,
+        min(e.id) FILTER (WHERE e.action <> 'remove') AS first_other,
+        min(e.id) FILTER (WHERE e.recorded_at >= $1::timestamptz) AS first_since,
+        min(e.recorded_at) FILTER (WHERE e.action <> 'remove') AS oldest
+    FROM awa.cron_events AS e
+) AS log
+CROSS JOIN (SELECT pg_get_serial_sequence('awa.cron_events', 'id')::regclass AS sequence) AS identity

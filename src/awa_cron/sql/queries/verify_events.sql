@@ -1,10 +1,10 @@
 -- The log, schedule by schedule, each in the order of its row lock; before it, per schedule, the last event of each
 -- kind from before it begins, which together tell the state at its beginning.
--- $1 name, or NULL for all, $2 first event of the log
+-- $1 name, or NULL for all, $2 first event of the log, $3 event from which on all are kept
 WITH before AS (
     SELECT DISTINCT ON (e.name, e.action, e.details ->> 'change') e.*
     FROM awa.cron_events AS e
-    WHERE e.id < $2::bigint AND e.name IS NOT NULL AND ($1::text IS NULL OR e.name = $1::text)
+    WHERE e.id < $2::bigint AND e.id >= $3::bigint AND e.name IS NOT NULL AND ($1::text IS NULL OR e.name = $1::text)
     ORDER BY e.name, e.action, e.details ->> 'change', e.id DESC
 )
 SELECT

@@ -16,14 +16,14 @@ SELECT
 FROM (
     SELECT e.id AS event, e.name, e.action, made.job_id, made.fire
     FROM awa.cron_events AS e CROSS JOIN LATERAL unnest(e.job_ids, e.fires) AS made (job_id, fire)
-    WHERE made.job_id IS NOT NULL AND ($1::text IS NULL OR e.name = $1::text)
+    WHERE made.job_id IS NOT NULL AND e.name IS NOT NULL AND ($1::text IS NULL OR e.name = $1::text)
 ) AS made
 FULL JOIN (
     SELECT
         j.id, j.created_at, j.metadata ->> 'cron_name' AS name, j.metadata ->> 'cron_fire_time' AS fire,
         j.metadata ? 'cron_fire_time' AS automatic
     FROM awa.jobs AS j
-    WHERE j.metadata ? 'cron_name'
+    WHERE j.metadata ? 'cron_name' AND j.metadata ->> 'cron_name' IS NOT NULL
       AND (j.metadata ? 'cron_fire_time' OR j.metadata ? 'cron_triggered_at')
       AND ($1::text IS NULL OR j.metadata ->> 'cron_name' = $1::text)
 ) AS job ON job.id = made.job_id
@@ -34,3 +34,4 @@ WHERE CASE
     ELSE (made.name, to_char(made.fire AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))
          IS DISTINCT FROM (job.name, job.fire)
 END
+ORDER BY job_id
