@@ -21,6 +21,7 @@ from awa_cron.errors import (
     StoredScheduleInvalid,
     UnknownTimezone,
 )
+from awa_cron.insight.reasons import Explanation, JobFate, Reason
 from awa_cron.insight.resuming import ResumePreview
 from awa_cron.insight.views import Condition, JobView, LeaderView, ScheduleView
 from awa_cron.model import (
@@ -53,12 +54,14 @@ __all__ = [
     "DeadJob",
     "DeadJobNotFound",
     "Event",
+    "Explanation",
     "Finding",
     "InvalidArgs",
     "InvalidArgument",
     "InvalidCronExpression",
     "InvalidSchedule",
     "Job",
+    "JobFate",
     "JobState",
     "JobView",
     "LeaderView",
@@ -66,6 +69,7 @@ __all__ = [
     "MissedFirePolicy",
     "Oddity",
     "Queue",
+    "Reason",
     "ResumePreview",
     "RetryAfter",
     "Schedule",

@@ -194,6 +194,7 @@ async def test_a_process_of_each_role_runs(dsn: str, connection: Session, sessio
         assert await reader.jobs_of("s")
         assert not (await reader.preview_resume("s")).paused
         assert (await reader.leadership()).note is None
+        assert 2 == len(await reader.explain("s"))
         assert (await reader.verify()).balances
 
 

@@ -1,0 +1,6 @@
+-- Whether the log goes back to the first event ever, and a schedule's first event whose clock reaches an instant: no
+-- earlier one can have decided about it.
+-- $1 name, $2 instant
+SELECT
+    coalesce((SELECT e.id FROM awa.cron_events AS e ORDER BY e.id LIMIT 1), 1) = 1 AS complete,
+    (SELECT min(e.id) FROM awa.cron_events AS e WHERE e.name = $1::text AND e.clock >= $2::timestamptz) AS first_event
