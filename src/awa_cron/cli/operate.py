@@ -14,7 +14,8 @@ from awa_cron.cli.target import Target, ask, database_options, json_option, sche
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
-def _login_name() -> str | None:
+def login_name() -> str | None:
+    """Return who is logged in, if the system tells."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
@@ -23,7 +24,7 @@ def _login_name() -> str | None:
 
 def by_option(verb: Verb) -> Verb:
     """Add --by."""
-    return click.option("--by", default=_login_name, help="Label in the history; default: your login name.")(verb)
+    return click.option("--by", default=login_name, help="Label in the history; default: your login name.")(verb)
 
 
 def on_a_schedule(verb: Verb) -> Verb:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from awa_cron.cli import audit, demonstrate, jobs, look, operate, run, schema
+from awa_cron.cli import audit, demonstrate, jobs, look, operate, run, schema, ui
 from awa_cron.cli.failure import status
 from awa_cron.errors import AwaCronError
 
@@ -51,6 +51,7 @@ for verb in (
     operate.remove,
     jobs.queue,
     jobs.dead,
+    ui.ui,
     demonstrate.demo,
 ):
     root.add_command(verb)

@@ -3,5 +3,6 @@
 from awa_cron.operating.insight import InsightVerbs
 from awa_cron.operating.jobs import JobVerbs
 from awa_cron.operating.schedules import ScheduleVerbs
+from awa_cron.operating.timeline import TimelineVerbs
 
-__all__ = ["InsightVerbs", "JobVerbs", "ScheduleVerbs"]
+__all__ = ["InsightVerbs", "JobVerbs", "ScheduleVerbs", "TimelineVerbs"]

@@ -1,0 +1,264 @@
+"""What each page shows: the client's answers, cut to a page and put into a template's terms."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from starlette.requests import Request
+
+from awa_cron import cronexpr
+from awa_cron.client import Client
+from awa_cron.errors import InvalidArgument, ScheduleNotFound
+from awa_cron.insight.views import LeaderView, ScheduleView
+from awa_cron.model import Event, StoredSchedule
+from awa_cron.ui import timeline
+from awa_cron.ui.desk import Desk, Reader
+
+ROWS: Final = 50
+FIRES: Final = 5
+JOBS: Final = 25
+EVENTS: Final = 30
+DEAD: Final = 100
+EVENTS_EACH: Final = 400
+"""Events read of each schedule of a list."""
+EVENTS_OF_ONE: Final = 5_000
+BARS: Final = 120
+SPANS: Final = {
+    "10m": timedelta(minutes=10),
+    "1h": timedelta(hours=1),
+    "6h": timedelta(hours=6),
+    "1d": timedelta(days=1),
+    "7d": timedelta(days=7),
+    "30d": timedelta(days=30),
+}
+FILTERS: Final = ("all", "active", "paused", "broken", "queue-paused")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Shown:
+    """A page.
+
+    Attributes:
+        template: What it is made with.
+        now: The database's clock.
+        context: What the template needs besides.
+    """
+
+    template: str
+    now: datetime
+    context: dict[str, Any]
+
+
+async def schedules(desk: Desk, reader: Reader, request: Request) -> Shown:
+    """Show the schedules: some of them, a page at a time."""
+    if "name" in request.query_params:
+        return await schedule(desk, reader, request)
+    client = await desk.client()
+    sought = request.query_params.get("q", "").strip()
+    state = request.query_params.get("state", "all")
+    if state not in FILTERS:
+        raise InvalidArgument(f"state is {state!r}: it must be one of {', '.join(FILTERS)}")
+    half_name, half = _half(request, "1h")
+    listed = await desk.listed()
+    found = [each.name for each in listed if _fits(each, sought) and _in_state(each, state)]
+    pages = max(1, -(-len(found) // ROWS))
+    page = min(_page(request), pages)
+    on_page = await _views(client, found[(page - 1) * ROWS : page * ROWS])
+    leader = await client.leadership()
+    now = leader.now
+    events = await client.recent_events([view.name for view in on_page], since=now - half, limit_each=EVENTS_EACH)
+    lines = [
+        timeline.timeline_of(
+            view.schedule, events[view.name], now=now, half=half, complete=len(events[view.name]) < EVENTS_EACH
+        )
+        for view in on_page
+    ]
+    return Shown(
+        template="schedules.html",
+        now=now,
+        context=_common(client, leader, "schedules")
+        | {
+            "rows": [
+                {"view": view, "line": line, "late_s": _late(view, events[view.name]), "fires": _fires(view)}
+                for view, line in zip(on_page, lines, strict=True)
+            ],
+            "first": (page - 1) * ROWS + 1,
+            "total": len(listed),
+            "found": len(found),
+            "counts": {name: sum(_in_state(each, name) for each in listed) for name in FILTERS},
+            "sought": sought,
+            "state": state,
+            "page": page,
+            "pages": pages,
+            "span": half_name,
+            "half": half,
+            "spans": SPANS,
+            "columns": timeline.together(lines, BARS),
+            "bars": BARS,
+        },
+    )
+
+
+async def schedule(desk: Desk, _reader: Reader, request: Request) -> Shown:
+    """Show one schedule: what it is, what it did, what it will do."""
+    client = await desk.client()
+    name = request.path_params.get("name") or request.query_params.get("name", "")
+    leader = await client.leadership()
+    now = leader.now
+    try:
+        view = await client.view(name, next_fires=FIRES)
+    except ScheduleNotFound:
+        return await _removed(client, leader, name)
+    half_name, half = _half(request, _fitting(view))
+    asked = request.query_params.get("ask", "")
+    if asked in {"resume", "remove", "cancel", "pause"}:
+        preview = await client.preview_resume(name) if asked == "resume" else None
+        return Shown(
+            template="ask.html",
+            now=now,
+            context=_common(client, leader, "schedules") | {"view": view, "ask": asked, "preview": preview},
+        )
+    events = (await client.recent_events([name], since=now - half, limit_each=EVENTS_OF_ONE))[name]
+    at = request.query_params.get("at", "").strip()
+    return Shown(
+        template="schedule.html",
+        now=now,
+        context=_common(client, leader, "schedules")
+        | {
+            "view": view,
+            "fires": _fires(view),
+            "line": timeline.timeline_of(
+                view.schedule, events, now=now, half=half, complete=len(events) < EVENTS_OF_ONE
+            ),
+            "late_s": _late(view, events),
+            "events": await client.history(name, limit=EVENTS),
+            "jobs": await client.jobs_of(name, limit=JOBS),
+            "span": half_name,
+            "half": half,
+            "spans": SPANS,
+            "at": at,
+            "why": None,
+        },
+    )
+
+
+async def _removed(client: Client, leader: LeaderView, name: str) -> Shown:
+    events = await client.history(name, limit=EVENTS)
+    if not events:
+        raise ScheduleNotFound(name)
+    return Shown(
+        template="removed.html",
+        now=leader.now,
+        context=_common(client, leader, "schedules") | {"name": name, "events": events},
+    )
+
+
+async def queues(desk: Desk, _reader: Reader, _request: Request) -> Shown:
+    """Show the queues."""
+    client = await desk.client()
+    leader = await client.leadership()
+    return Shown(
+        template="queues.html",
+        now=leader.now,
+        context=_common(client, leader, "queues") | {"queues": await client.list_queues()},
+    )
+
+
+async def dead(desk: Desk, _reader: Reader, request: Request) -> Shown:
+    """Show the dead jobs."""
+    client = await desk.client()
+    leader = await client.leadership()
+    queue = request.query_params.get("queue") or None
+    return Shown(
+        template="dead.html",
+        now=leader.now,
+        context=_common(client, leader, "dead")
+        | {"jobs": await client.list_dead(queue=queue, limit=DEAD), "queue": queue, "most": DEAD},
+    )
+
+
+async def history(desk: Desk, _reader: Reader, _request: Request) -> Shown:
+    """Show what happened to all schedules and the leadership."""
+    client = await desk.client()
+    leader = await client.leadership()
+    return Shown(
+        template="history.html",
+        now=leader.now,
+        context=_common(client, leader, "history") | {"events": await client.history(limit=4 * EVENTS)},
+    )
+
+
+def _common(client: Client, leader: LeaderView, here: str) -> dict[str, Any]:
+    return {"leader": leader, "here": here, "schema": client.schema.name}
+
+
+def _half(request: Request, default: str) -> tuple[str, timedelta]:
+    name = request.query_params.get("span", default)
+    if name not in SPANS:
+        raise InvalidArgument(f"span is {name!r}: it must be one of {', '.join(SPANS)}")
+    return name, SPANS[name]
+
+
+def _fitting(view: ScheduleView) -> str:
+    """Return how far a timeline has to reach so that a dozen fires are on each side."""
+    fires = [each.fire for each in view.next_fires if each.fire is not None]
+    if len(fires) < 2:
+        return "1d"
+    wanted = 12 * (fires[-1] - fires[0]) / (len(fires) - 1)
+    return next((name for name, half in SPANS.items() if half >= wanted), "30d")
+
+
+def _page(request: Request) -> int:
+    text = request.query_params.get("page", "1")
+    return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 9 else 1
+
+
+async def _views(client: Client, names: Sequence[str]) -> list[ScheduleView]:
+    """Return how some schedules stand; without those that have just been removed."""
+    asked = await asyncio.gather(*(client.view(name, next_fires=FIRES) for name in names), return_exceptions=True)
+    views = []
+    for answer in asked:
+        if isinstance(answer, ScheduleView):
+            views.append(answer)
+        elif not isinstance(answer, ScheduleNotFound):
+            raise answer
+    return views
+
+
+def _fits(stored: StoredSchedule, sought: str) -> bool:
+    """Tell whether every word is somewhere in a schedule's name, expression, zone, kind, queue or tags."""
+    text = " ".join(
+        (stored.name, stored.cron_expr, stored.timezone, stored.kind, stored.queue, *stored.tags)
+    ).casefold()
+    return all(word in text for word in sought.casefold().split())
+
+
+def _in_state(stored: StoredSchedule, state: str) -> bool:
+    match state:
+        case "broken":
+            return stored.broken is not None
+        case "paused":
+            return stored.paused_at is not None and stored.broken is None
+        case "active":
+            return stored.paused_at is None and stored.broken is None
+        case "queue-paused":
+            return stored.queue_paused
+        case _:
+            return True
+
+
+def _late(view: ScheduleView, events: Sequence[Event]) -> float | None:
+    """Return how late the newest fire became a job, if the events that were read tell."""
+    for event in events:
+        if event.action == "atomic_enqueue" and event.fires and event.fires[-1] == view.last_fire:
+            return max(0.0, (event.clock - event.fires[-1]).total_seconds())
+    return None
+
+
+def _fires(view: ScheduleView) -> list[dict[str, Any]]:
+    zone = None if view.schedule.broken else cronexpr.zone(view.schedule.timezone)
+    return [{"coming": each, "zone": zone or UTC} for each in view.next_fires]
