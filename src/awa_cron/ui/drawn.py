@@ -60,7 +60,12 @@ class Drawn:
             "secret": "" if rules.read_only else rules.form_secret,
             "live_every_s": LIVE_EVERY_S,
         }
-        self._templates.filters |= {"printable": words.printable, "compact": words.compact, "iso": words.iso}
+        self._templates.filters |= {
+            "printable": words.printable,
+            "compact": words.compact,
+            "iso": words.iso,
+            "capital": words.capital,
+        }
 
     def page(self, shown: Shown, reader: Reader, *, said: str, path: str) -> Response:
         """Return a page."""

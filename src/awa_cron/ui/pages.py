@@ -13,6 +13,7 @@ from starlette.requests import Request
 from awa_cron import cronexpr
 from awa_cron.client import Client
 from awa_cron.errors import InvalidArgument, ScheduleNotFound
+from awa_cron.insight.reasons import Explanation
 from awa_cron.insight.views import LeaderView, ScheduleView
 from awa_cron.model import Event, StoredSchedule
 from awa_cron.ui import timeline
@@ -123,7 +124,7 @@ async def schedule(desk: Desk, _reader: Reader, request: Request) -> Shown:
             context=_common(client, leader, "schedules") | {"view": view, "ask": asked, "preview": preview},
         )
     events = (await client.recent_events([name], since=now - half, limit_each=EVENTS_OF_ONE))[name]
-    at = request.query_params.get("at", "").strip()
+    why, why_failed = await _explained(client, view, request.query_params.get("at"))
     return Shown(
         template="schedule.html",
         now=now,
@@ -140,8 +141,9 @@ async def schedule(desk: Desk, _reader: Reader, request: Request) -> Shown:
             "span": half_name,
             "half": half,
             "spans": SPANS,
-            "at": at,
-            "why": None,
+            "at": request.query_params.get("at", ""),
+            "why": why,
+            "why_failed": why_failed,
         },
     )
 
@@ -190,6 +192,28 @@ async def history(desk: Desk, _reader: Reader, _request: Request) -> Shown:
         now=leader.now,
         context=_common(client, leader, "history") | {"events": await client.history(limit=4 * EVENTS)},
     )
+
+
+async def _explained(client: Client, view: ScheduleView, at: str | None) -> tuple[list[Explanation], str]:
+    """Return why an instant did or did not become a job, or what is wrong with the question."""
+    if at is None:
+        return [], ""
+    try:
+        return await client.explain(view.name, _instant(view, at.strip())), ""
+    except InvalidArgument as error:
+        return [], str(error)
+
+
+def _instant(view: ScheduleView, text: str) -> datetime | None:
+    """Return the instant that a reader means; without an offset, on the wall clock of the schedule's zone."""
+    if not text:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+        zone = cronexpr.zone(view.schedule.timezone)
+    except ValueError:
+        raise InvalidArgument(f"{text!r} is no time: write 2026-03-29 09:00, or with an offset") from None
+    return at if at.tzinfo is not None else at.replace(tzinfo=zone)
 
 
 def _common(client: Client, leader: LeaderView, here: str) -> dict[str, Any]:

@@ -44,6 +44,11 @@ def hour(value: datetime, zone: ZoneInfo, now: datetime) -> str:
     return short(value.replace(second=0, microsecond=0), zone, now)
 
 
+def capital(sentence: str) -> str:
+    """Return a sentence with a capital letter, and without its full stop."""
+    return (sentence[:1].upper() + sentence[1:]).rstrip(".")
+
+
 def reason(broken: str) -> str:
     """Return why a row is broken; that it is, and which, stands beside it."""
     _, found, rest = broken.partition(" cannot be evaluated: ")
