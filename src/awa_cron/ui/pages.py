@@ -229,7 +229,10 @@ def _half(request: Request, default: str) -> tuple[str, timedelta]:
 
 def _fitting(view: ScheduleView) -> str:
     """Return how far a timeline has to reach so that a dozen fires are on each side."""
-    fires = [each.fire for each in view.next_fires if each.fire is not None]
+    stored = view.schedule
+    if stored.broken is not None:
+        return "1d"
+    fires = cronexpr.next_fires(stored.cron_expr, stored.timezone, after=view.now, count=FIRES)
     if len(fires) < 2:
         return "1d"
     wanted = 12 * (fires[-1] - fires[0]) / (len(fires) - 1)
