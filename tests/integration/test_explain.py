@@ -40,6 +40,11 @@ async def one_pass(dsn: str, connection: Session, now: datetime, **settings: int
         await node.evaluate(now)
 
 
+async def actions_of(connection: Session, below: int) -> list[str]:
+    found = await connection.fetch("SELECT action FROM awa.cron_events WHERE id < $1 ORDER BY id", below)
+    return [row["action"] for row in found]
+
+
 class TestWhatDidBecomeAJob:
     async def test_enqueued(self, dsn: str, connection: Session) -> None:
         await sync(connection, T, schedule())
@@ -367,6 +372,30 @@ class TestWhatTheLogCannotTell:
         await connection.execute("DELETE FROM awa.cron_events WHERE id < 3")
         assert Reason.COALESCED is (await explained(dsn, FIRE + HOUR, NOW + 3 * HOUR)).reason
         assert Reason.ENQUEUED is (await explained(dsn, FIRE + 2 * HOUR, NOW + 3 * HOUR)).reason
+
+    async def test_a_removal_that_is_kept_longer_than_other_events_misleads_nobody(
+        self, dsn: str, connection: Session
+    ) -> None:
+        await sync(connection, T - 2 * HOUR, schedule(), schedule("gone"))
+        for name in ("s", "gone"):
+            await actions.remove(connection, SCHEMA, name, by="ops", clock=T - HOUR)
+        await sync(connection, T, schedule())
+        await one_pass(dsn, connection, NOW)
+        await one_pass(dsn, connection, NOW + HOUR)
+        await connection.execute("DELETE FROM awa.cron_events WHERE action <> 'remove' AND id < 7")
+        assert ["remove", "remove"] == await actions_of(connection, 7)
+        assert Reason.ENQUEUED is (await explained(dsn, FIRE)).reason
+        assert Reason.NOT_A_FIRE is (await explained(dsn, FIRE + MINUTE)).reason, "the row tells the definition"
+        assert Reason.NOT_REGISTERED is (await explained(dsn, FIRE, name="gone")).reason
+
+    async def test_the_log_of_one_schedule_may_be_whole_where_the_log_is_not(
+        self, dsn: str, connection: Session
+    ) -> None:
+        await sync(connection, T, schedule("older"))
+        await sync(connection, T, schedule())
+        await connection.execute("DELETE FROM awa.cron_events WHERE name = 'older'")
+        await connection.execute("UPDATE awa.cron_jobs SET created_at = $1", T - 2 * HOUR)
+        assert "registered at 2026-01-01T10:00:00Z by t" in (await explained(dsn, T - HOUR)).sentence
 
     async def test_a_row_that_was_written_by_hand_speaks_for_itself(self, dsn: str, connection: Session) -> None:
         await write_row(connection, anchored_at=T)

@@ -118,13 +118,15 @@ class Reader:
         found = await self._fetch("explain_events", name, at, begin["first_event"], EVENTS_TRACED)
         if row is None and not found:
             raise ScheduleNotFound(name)
+        # What came between an old removal and the rest of the log is lost; that there is no row, it still explains.
+        kept_from = 0 if row is None or begin["complete"] else begin["kept_from"] or 0
         evidence = Evidence(
             name=name,
             at=at,
             now=now,
             row=row,
             complete=begin["complete"],
-            before=tuple(rows.event(each) for each in found if each["before"]),
+            before=tuple(rows.event(each) for each in found if each["before"] and each["id"] >= kept_from),
             window=tuple(rows.event(each) for each in found if not each["before"]),
             leads=leads,
         )

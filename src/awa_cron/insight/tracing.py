@@ -125,7 +125,10 @@ def traced(evidence: Evidence) -> Traced:
 
 def _state_before(evidence: Evidence) -> State:
     """Return the row at the instant, as far as the log tells."""
-    state = State(present=False if evidence.complete else UNKNOWN, floor_known=evidence.complete)
+    begins = evidence.complete
+    if not evidence.before and evidence.window:  # the schedule's own log may go back to its beginning
+        begins = begins or evidence.window[0].details.get("change") == "inserted"
+    state = State(present=False if begins else UNKNOWN, floor_known=begins)
     for event in evidence.before:
         if unreadable(event) is None:
             state.adopt(event)
