@@ -56,6 +56,46 @@ class ComingFire:
     words: str | None = None
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a wall time means in a zone.
+
+    Attributes:
+        instants: In UTC, ascending: one, or two where the clock shows the time twice.
+        words: What is odd about it, in a sentence; None on all other days.
+    """
+
+    instants: tuple[datetime, ...]
+    words: str | None = None
+
+
+def reading(wall: datetime, timezone: str) -> Reading:
+    """Return the instants at which a zone's clock shows a wall time.
+
+    Where it never does, that is the first instant after the gap, at which a fixed-time schedule fires.
+
+    Args:
+        wall: A datetime without a zone.
+        timezone: The IANA zone.
+
+    Raises:
+        UnknownTimezone: The zone is not known here.
+    """
+    zone = cronexpr.zone(timezone)
+    first, second = (wall.replace(tzinfo=zone, fold=fold) for fold in (0, 1))
+    if _in_gap(wall, zone):
+        before, upto = _gap(wall, zone)
+        words = (
+            f"{wall:%H:%M:%S} does not exist on {wall:%Y-%m-%d} in {timezone}: the clock goes from "
+            f"{before:%H:%M:%S} to {upto:%H:%M:%S}, the first instant after"
+        )
+        return Reading(instants=(upto.replace(tzinfo=zone).astimezone(UTC),), words=words)
+    if _comes_twice(first):
+        words = f"{wall:%H:%M:%S} comes twice on {wall:%Y-%m-%d} in {timezone}"
+        return Reading(instants=(first.astimezone(UTC), second.astimezone(UTC)), words=words)
+    return Reading(instants=(first.astimezone(UTC),))
+
+
 def coming_fires(
     cron_expr: str | cronexpr.CronExpression, timezone: str, *, after: datetime, count: int
 ) -> list[ComingFire]:

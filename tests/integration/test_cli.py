@@ -146,7 +146,7 @@ class TestOperators:
         assert verb("list") == []
         assert [each["action"] for each in verb("history", "digest")] == ["remove", "resume", "trigger", "pause"]
 
-    @pytest.mark.parametrize("verb", ["show", "pause", "resume", "trigger", "remove", "history"])
+    @pytest.mark.parametrize("verb", ["show", "pause", "resume", "trigger", "remove", "history", "explain"])
     def test_a_name_that_is_not_stored_is_status_3_and_stores_nothing(self, dsn: str, verb: str) -> None:
         missing = CliRunner().invoke(root, [verb, "nonesuch", "--dsn", dsn])
         assert missing.exit_code == 3
@@ -184,9 +184,20 @@ class TestUsage:
             *("next", "30 2 * * *", "--timezone", "Europe/Berlin", "--after", "2026-03-28T12:00Z", "--count", "2"),
             "--json",
         )
+        moved = "02:30:00 does not exist on 2026-03-29: fires at the first instant after, 03:00:00 CEST"
         assert json.loads(done.stdout) == [
-            {"fire": "2026-03-29T01:00:00Z", "local": "2026-03-29T03:00:00+02:00"},
-            {"fire": "2026-03-30T00:30:00Z", "local": "2026-03-30T02:30:00+02:00"},
+            {
+                "fire": "2026-03-29T01:00:00Z",
+                "local": "2026-03-29T03:00:00+02:00",
+                "oddity": "moved",
+                "words": moved,
+            },
+            {
+                "fire": "2026-03-30T00:30:00Z",
+                "local": "2026-03-30T02:30:00+02:00",
+                "oddity": None,
+                "words": None,
+            },
         ]
 
     @pytest.mark.parametrize(

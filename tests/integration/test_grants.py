@@ -128,7 +128,7 @@ ACTS: dict[str, Act] = {
     "see schedules": asks("schedules", None),
     "see queues": asks("queues"),
     "see dead": asks("dead", None, None, None, 10),
-    "see history": asks("history", None, 10),
+    "see history": asks("history", None, 10, None),
     "rewrite jobs": says("UPDATE awa.jobs SET args = '{}'"),
     "delete jobs": says("DELETE FROM awa.jobs"),
     "pause by hand": says("UPDATE awa.cron_jobs SET paused_at = now()"),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from awa_cron import InvalidArgument, UnknownTimezone, coming_fires, cronexpr
-from awa_cron.preview import GAPS_SHOWN, ComingFire, Oddity
+from awa_cron.preview import GAPS_SHOWN, ComingFire, Oddity, reading
 from tests.unit import cron_strategies
 from tests.unit.cron_strategies import DAY, HOUR, Window
 
@@ -91,6 +91,33 @@ def test_the_ends_of_time_and_unusable_arguments() -> None:
         coming("*/5 * * * *", "2026-01-01T00:00", 1)
     with pytest.raises(UnknownTimezone):
         coming("*/5 * * * *", "2026-01-01T00:00Z", 1, "Mars/Phobos")
+
+
+@pytest.mark.parametrize(
+    ("wall", "instants", "said"),
+    [
+        ("2026-03-28T02:30", ["2026-03-28T01:30Z"], None),
+        (
+            "2026-03-29T02:30",
+            ["2026-03-29T01:00Z"],
+            (
+                "02:30:00 does not exist on 2026-03-29 in Europe/Berlin: the clock goes from 02:00:00 to 03:00:00, "
+                "the first instant after"
+            ),
+        ),
+        (
+            "2026-10-25T02:30",
+            ["2026-10-25T00:30Z", "2026-10-25T01:30Z"],
+            "02:30:00 comes twice on 2026-10-25 in Europe/Berlin",
+        ),
+        ("2026-10-25T03:00", ["2026-10-25T02:00Z"], None),
+    ],
+)
+def test_a_wall_time_is_read_as_the_instants_that_it_means(
+    wall: str, instants: list[str], said: str | None
+) -> None:
+    found = reading(datetime.fromisoformat(wall), BERLIN)
+    assert (tuple(map(datetime.fromisoformat, instants)), said) == (found.instants, found.words)
 
 
 @given(cron_strategies.expressions(), cron_strategies.windows(-DAY, HOUR, DAY))

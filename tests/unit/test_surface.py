@@ -85,6 +85,7 @@ def test_a_clients_methods_are_these() -> None:
         "cancel_jobs",
         "enqueue",
         "explain",
+        "get_jobs",
         "get_schedule",
         "history",
         "jobs_of",

@@ -56,7 +56,7 @@ def verify(
     if as_json:
         output.json_of(verdict)
     else:
-        _print(verdict)
+        _print(verdict, since)
     if not verdict.balances:
         sys.exit(1)
 
@@ -94,7 +94,7 @@ class _progress:  # noqa: N801 -- a context manager, used like a function
         click.echo(f"\r{events:,} events", err=True, nl=False)
 
 
-def _print(verdict: Verdict) -> None:
+def _print(verdict: Verdict, since: str | None) -> None:
     if verdict.accounts:
         output.table(
             ("schedule", "due", "jobs", "coalesced", "paused over", "dropped", "waiting", "by hand"),
@@ -106,7 +106,9 @@ def _print(verdict: Verdict) -> None:
     if untold:
         click.echo(f"… and {untold:,} more")
     extent = f"{verdict.events:,} events of {len(verdict.accounts):,} schedules until {output.moment(verdict.now)}"
-    if verdict.balances:
+    if verdict.balances and not verdict.events and since is not None:
+        click.echo(f"{extent}: nothing was checked, for no event was recorded since {since}")
+    elif verdict.balances:
         click.echo(f"{extent}: a behaviour of the spec, and every due instant is accounted for")
     else:
         click.echo(f"{extent}: {verdict.findings_total:,} finding{'s' * (verdict.findings_total != 1)}")

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from awa_cron.cli import arguments, output
+from awa_cron.cli import arguments, names, output
 from awa_cron.cli.failure import Misused
 from awa_cron.cli.operate import by_option, report
 from awa_cron.cli.target import Target, ask, database_options, json_option, schema_option
@@ -45,7 +45,7 @@ def queue_list(target: Target, *, as_json: bool) -> None:
 
 
 @queue.command("pause")
-@click.argument("name", metavar="QUEUE")
+@click.argument("name", metavar="QUEUE", shell_complete=names.of("queues"))
 @by_option
 @database_options
 @schema_option
@@ -57,7 +57,7 @@ def queue_pause(target: Target, name: str, by: str | None, *, as_json: bool) -> 
 
 
 @queue.command("resume")
-@click.argument("name", metavar="QUEUE")
+@click.argument("name", metavar="QUEUE", shell_complete=names.of("queues"))
 @by_option
 @database_options
 @schema_option

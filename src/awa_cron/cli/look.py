@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-from datetime import UTC, datetime
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 
 import click
 
-from awa_cron import cronexpr
-from awa_cron.cli import arguments, output
+from awa_cron import cronexpr, preview
+from awa_cron.cli import arguments, names, output
 from awa_cron.cli.target import Target, ask, database_options, json_option, schema_option
 from awa_cron.client import Client
-from awa_cron.errors import AwaCronError
-from awa_cron.model import Event, StoredSchedule
+from awa_cron.insight.reasons import job_fate
+from awa_cron.insight.views import JobView, ScheduleView
+from awa_cron.insight.wording import job_words, span
+from awa_cron.model import Event
 
 FIRES_SHOWN = 5
+
+JOBS_LOOKED_UP = 1_000
+"""The most jobs of a history that are asked for their states."""
 
 
 @click.command("list")
@@ -22,25 +29,29 @@ FIRES_SHOWN = 5
 @schema_option
 @json_option
 def list_(target: Target, *, as_json: bool) -> None:
-    """List the stored schedules, those of every deployment."""
-    found = ask(target, Client.list_schedules)
+    """List the stored schedules, those of every deployment: how each stands, by the database's clock.
+
+    "late" is how long the oldest due instant has waited for the leader.
+    """
+    found = ask(target, Client.overview)
     if as_json:
-        output.json_of([_described(each, 1) for each in found])
+        output.json_of([_described(each) for each in found])
         return
     if not found:
         click.echo("no schedules: a process that runs (`awa-cron run`) stores those that it registers")
         return
     output.table(
-        ("name", "expression", "zone", "queue", "policy", "last fire", "next fire", "status"),
+        ("name", "expression", "zone", "queue", "policy", "last fire", "next fire", "late", "status"),
         [
             (
                 each.name,
-                each.cron_expr,
-                each.timezone,
-                each.queue,
-                each.missed_fire_policy,
-                output.moment(each.last_enqueued_at),
-                output.moment(next(iter(_coming(each, 1)), None)),
+                each.schedule.cron_expr,
+                each.schedule.timezone,
+                each.schedule.queue,
+                each.schedule.missed_fire_policy,
+                output.moment(each.last_fire),
+                output.moment(each.next_fire),
+                span(timedelta(seconds=each.lateness_s)) if each.lateness_s else "-",
                 _status(each),
             )
             for each in found
@@ -49,20 +60,32 @@ def list_(target: Target, *, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=names.of("schedules"))
+@click.option(
+    "--count", type=click.IntRange(1, 1_000), default=FIRES_SHOWN, show_default=True, help="Fires to come."
+)
+@click.option(
+    "--jobs", "jobs_shown", type=click.IntRange(0, 10_000), default=5, show_default=True, help="The newest jobs."
+)
 @database_options
 @schema_option
 @json_option
-def show(target: Target, name: str, *, as_json: bool) -> None:
-    """Show one schedule and its next fires."""
-    found = ask(target, lambda client: client.get_schedule(name))
+def show(target: Target, name: str, count: int, jobs_shown: int, *, as_json: bool) -> None:
+    """Show one schedule: its definition, its next fires, its newest jobs and what has become of them."""
+
+    async def question(client: Client) -> tuple[ScheduleView, list[JobView]]:
+        view = await client.view(name, next_fires=count)
+        return view, await client.jobs_of(name, limit=jobs_shown) if jobs_shown else []
+
+    view, jobs = ask(target, question)
     if as_json:
-        output.json_of(_described(found, FIRES_SHOWN))
+        output.json_of(_described(view) | {"jobs": jobs})
         return
+    found = view.schedule
     output.fields(
         {
             "name": found.name,
-            "status": _status(found),
+            "status": _status(view),
             "expression": found.cron_expr,
             "zone": found.timezone,
             "policy": found.missed_fire_policy,
@@ -75,13 +98,16 @@ def show(target: Target, name: str, *, as_json: bool) -> None:
             "tags": ", ".join(found.tags) or "-",
             "metadata": output.compact(found.metadata),
             "last fire": output.moment(found.last_enqueued_at),
+            "due since": output.moment(view.due_since),
             "counts from": output.moment(found.anchored_at),
             "created": output.moment(found.created_at),
             "updated": output.moment(found.updated_at),
         }
     )
-    for fire in _coming(found, FIRES_SHOWN):
-        click.echo(f"next fire     {_in_zone(fire, found.timezone)}")
+    for fire in view.next_fires:
+        click.echo(f"next fire     {_coming(fire, found.timezone)}")
+    for job in jobs:
+        click.echo(output.printable(f"job           {output.moment(job.created_at)}  {job_words(job, job.id)}"))
 
 
 @click.command("next")
@@ -93,89 +119,98 @@ def show(target: Target, name: str, *, as_json: bool) -> None:
 def next_(expression: str, timezone: str, after: str | None, count: int, *, as_json: bool) -> None:
     """Print the next fires of a cron expression; needs no database.
 
+    Where a clock is changed, what that does to a fire stands beside it: moved, skipped, doubled, or the first
+    copy only.
+
     Quote the expression, so that the shell leaves its stars alone: awa-cron next '0 9 * * MON-FRI'.
     """
     start = datetime.now(UTC) if after is None else arguments.time_of("--after", after)
-    fires = cronexpr.next_fires(expression, timezone, after=start, count=count)
+    fires = preview.coming_fires(expression, timezone, after=start, count=count)
     if as_json:
-        zone = cronexpr.zone(timezone)
-        output.json_of([{"fire": fire, "local": fire.astimezone(zone).isoformat()} for fire in fires])
+        output.json_of(fires)
         return
     for fire in fires:
-        click.echo(_in_zone(fire, timezone))
+        click.echo(_coming(fire, timezone))
 
 
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=names.of("schedules"))
 @click.option("--limit", type=click.IntRange(1, 100_000), default=20, show_default=True, help="The most events.")
+@click.option("--since", metavar="TIME", help="Only events recorded from then on; ISO 8601 with an offset.")
 @database_options
 @schema_option
 @json_option
-def history(target: Target, name: str | None, limit: int, *, as_json: bool) -> None:
-    """Show what happened, newest first.
+def history(target: Target, name: str | None, limit: int, since: str | None, *, as_json: bool) -> None:
+    """Show what happened, newest first, and what has become of the jobs.
 
     To one schedule, also a removed one; without NAME, to all schedules and the leadership.
     """
+    start = None if since is None else arguments.time_of("--since", since)
 
-    async def question(client: Client) -> list[Event]:
-        events = await client.history(name, limit=limit)
-        if not events and name is not None:
+    async def question(client: Client) -> tuple[list[Event], list[JobView]]:
+        events = await client.history(name, limit=limit, since=start)
+        if not events and name is not None and not await client.history(name, limit=1):
             await client.get_schedule(name)
-        return events
+        ids = [job for event in events for job in event.job_ids]
+        return events, [] if as_json else await client.get_jobs(ids[:JOBS_LOOKED_UP])
 
-    events = ask(target, question)
+    events, jobs = ask(target, question)
     if as_json:
         output.json_of(events)
         return
     if not events:
-        click.echo("nothing has happened yet")
+        click.echo("nothing has happened yet" if start is None else f"nothing has happened since {since}")
         return
+    fates: dict[int, str] = dict.fromkeys(
+        [job for event in events for job in event.job_ids][:JOBS_LOOKED_UP], "gone"
+    )
+    fates |= {job.id: job_fate(job).value for job in jobs}
     output.table(
         ("time", "action", "schedule", "by", "what"),
         [
-            (output.moment(each.recorded_at), each.action, each.name or "-", each.actor or "-", _told(each))
+            (output.moment(each.recorded_at), each.action, each.name or "-", each.actor or "-", _told(each, fates))
             for each in events
         ],
     )
 
 
-def _described(schedule: StoredSchedule, count: int) -> dict[str, object]:
+def _described(view: ScheduleView) -> dict[str, object]:
+    schedule = view.schedule
     values = {field.name: getattr(schedule, field.name) for field in dataclasses.fields(schedule)}
-    return values | {"next_fires": _coming(schedule, count)}
+    return values | {
+        "now": view.now,
+        "condition": view.condition,
+        "next_fires": view.next_fires,
+        "due_since": view.due_since,
+        "lateness_s": view.lateness_s,
+        "queue_paused_at": view.queue_paused_at,
+        "queue_paused_by": view.queue_paused_by,
+    }
 
 
-def _coming(schedule: StoredSchedule, count: int) -> list[datetime]:
-    """Return the next fires by this machine's clock: for reading only. None for what does not fire."""
-    if schedule.broken is not None or schedule.paused_at is not None:
-        return []
-    after = max(datetime.now(UTC), schedule.anchored_at)
-    try:
-        return cronexpr.next_fires(schedule.cron_expr, schedule.timezone, after=after, count=count)
-    except AwaCronError:
-        return []
-
-
-def _status(schedule: StoredSchedule) -> str:
-    said = []
+def _status(view: ScheduleView) -> str:
+    schedule, said = view.schedule, []
     if schedule.broken is not None:
-        said.append(schedule.broken)
+        said.append(f"broken: {schedule.broken}")
     if schedule.paused_at is not None:
-        label = "" if schedule.paused_by is None else f" by {schedule.paused_by}"
-        said.append(f"paused{label} since {output.moment(schedule.paused_at)}")
-    if schedule.queue_paused:
-        said.append("queue paused")
+        said.append(f"paused{_by(schedule.paused_by)} since {output.moment(schedule.paused_at)}")
+    if view.queue_paused_at is not None:
+        said.append(f"queue paused{_by(view.queue_paused_by)} since {output.moment(view.queue_paused_at)}")
     return "; ".join(said) or "active"
 
 
-def _told(event: Event) -> str:
+def _by(label: str | None) -> str:
+    return "" if label is None else f" by {label}"
+
+
+def _told(event: Event, fates: Mapping[int, str]) -> str:
     said = []
     if event.fires:
         first, *rest = event.fires
         upto = f" to {output.moment(rest[-1])}" if rest else ""
         said.append(f"{len(event.fires)} fire{'s' if rest else ''}: {output.moment(first)}{upto}")
     if event.job_ids:
-        shown = ", ".join(map(str, event.job_ids[:3])) + (", …" if len(event.job_ids) > 3 else "")
-        said.append(f"job {shown}")
+        said.append(_jobs(event.job_ids, fates))
     if event.action == "sync":
         said.append(str(event.details.get("change", "")))
         dropped = event.details.get("dropped")
@@ -192,6 +227,19 @@ def _told(event: Event) -> str:
     return "; ".join(filter(None, said))
 
 
-def _in_zone(fire: datetime, timezone: str) -> str:
-    local = fire.astimezone(cronexpr.zone(timezone))
-    return f"{local:%a %Y-%m-%d %H:%M:%S %Z (%z)}  {output.moment(fire)}"
+def _jobs(ids: tuple[int, ...], fates: Mapping[int, str]) -> str:
+    """Return jobs with what has become of them, the first three of many one by one."""
+    if len(ids) <= 3:
+        return ", ".join(f"job {job}" + (f" {fates[job]}" if job in fates else "") for job in ids)
+    counts = Counter(fates[job] for job in ids if job in fates)
+    told = ", ".join(f"{count} {fate}" for fate, count in counts.most_common())
+    return f"jobs {ids[0]}, {ids[1]}, {ids[2]}, …" + (f" ({told})" if told else "")
+
+
+def _coming(coming: preview.ComingFire, timezone: str) -> str:
+    """Return one line: the zone's clock, UTC, and what is odd."""
+    odd = "" if coming.oddity is None else f"  {coming.oddity}: {coming.words}"
+    if coming.fire is None:
+        return f"{datetime.fromisoformat(coming.local):%a %Y-%m-%d %H:%M:%S} -{odd}"
+    local = coming.fire.astimezone(cronexpr.zone(timezone))
+    return f"{local:%a %Y-%m-%d %H:%M:%S %Z (%z)}  {output.moment(coming.fire)}{odd}"

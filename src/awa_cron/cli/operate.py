@@ -8,8 +8,10 @@ from typing import Any, TypeVar
 
 import click
 
-from awa_cron.cli import output
+from awa_cron.cli import names, output
 from awa_cron.cli.target import Target, ask, database_options, json_option, schema_option
+from awa_cron.insight.resuming import ResumePreview
+from awa_cron.model import MissedFirePolicy
 
 Verb = TypeVar("Verb", bound=Callable[..., Any])
 
@@ -30,7 +32,7 @@ def by_option(verb: Verb) -> Verb:
 def on_a_schedule(verb: Verb) -> Verb:
     """Add what these verbs share: NAME, --by, the database, --json."""
     decorators: list[Callable[[Any], Any]] = [
-        click.argument("name"),
+        click.argument("name", shell_complete=names.of("schedules")),
         by_option,
         database_options,
         schema_option,
@@ -51,11 +53,36 @@ def pause(target: Target, name: str, by: str | None, *, as_json: bool) -> None:
 
 
 @click.command()
+@click.option("--dry-run", is_flag=True, help="Only say what would become of the fires that it missed.")
 @on_a_schedule
-def resume(target: Target, name: str, by: str | None, *, as_json: bool) -> None:
+def resume(target: Target, name: str, by: str | None, *, dry_run: bool, as_json: bool) -> None:
     """Let a schedule fire again. Its policy decides about the fires it missed."""
-    changed = ask(target, lambda client: client.resume(name, by=by))
-    report(name, changed, "resumed", "was not paused", as_json=as_json)
+    if not dry_run:
+        changed = ask(target, lambda client: client.resume(name, by=by))
+        report(name, changed, "resumed", "was not paused", as_json=as_json)
+        return
+    told = ask(target, lambda client: client.preview_resume(name))
+    if as_json:
+        output.json_of(told)
+    else:
+        click.echo(output.printable(f"{name}: {_foretold(told)}"))
+
+
+def _foretold(told: ResumePreview) -> str:
+    """Return what a resume would do, in a sentence."""
+    when = "a resume now" if told.paused else "it is not paused; the next pass"
+    if told.broken is not None:
+        return f"{when} makes no job: {told.broken}"
+    if not told.fires:
+        return f"{when} makes no job: nothing is due"
+    more = "" if told.counted_all else "more than "
+    if told.policy == MissedFirePolicy.COALESCE:
+        said = f"{when} makes 1 job, for {output.moment(told.last)}"
+        stands = f"; it stands for {more}{told.coalesced:,} due before it, the oldest {output.moment(told.first)}"
+        return said + stands if told.coalesced else said
+    jobs = f"{more}{told.jobs:,} job{'s' * (told.jobs != 1)}"
+    passes = f"{more}{told.passes:,} pass{'es' * (told.passes != 1)} of at most {told.pass_limit}"
+    return f"{when} makes {jobs} in {passes}, from {output.moment(told.first)} to {output.moment(told.last)}"
 
 
 @click.command()

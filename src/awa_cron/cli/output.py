@@ -11,13 +11,14 @@ from datetime import UTC, datetime
 
 import click
 from rich import box
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from awa_cron import cronexpr
+
 LONGEST_VALUE = 500
-WIDEST = 10_000
-"""Columns of a table that no terminal limits."""
 
 
 def json_of(value: object) -> None:
@@ -30,8 +31,19 @@ def moment(value: datetime | None) -> str:
     return "-" if value is None else value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
+def local(value: datetime, timezone: str | None) -> str:
+    """Return what a zone's clock shows, with its name; nothing for a zone that is not known here."""
+    try:
+        shown = value.astimezone(cronexpr.zone(timezone or ""))
+    except (ValueError, OverflowError):
+        return ""
+    return f"{shown:%a %Y-%m-%d %H:%M:%S %Z} in {timezone}"
+
+
 def printable(text: str) -> str:
     """Return text with its control characters escaped: rows written by hand may hold any."""
+    if text.isprintable():
+        return text
     return "".join(
         character if unicodedata.category(character)[0] != "C" else character.encode("unicode_escape").decode()
         for character in text
@@ -46,15 +58,24 @@ def compact(value: object) -> str:
 
 def table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
     """Print a table; in a pipe it has neither colours nor a width to fit in."""
+    cells = [[printable(cell) for cell in line] for line in lines]
     console = Console(highlight=False, soft_wrap=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=WIDEST, color_system=None)
+        click.echo(_plain_table(columns, cells))
+        return
     shown = Table(box=box.SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False)
     for column in columns:
         shown.add_column(column, overflow="fold")
-    for line in lines:
-        shown.add_row(*(Text(printable(cell)) for cell in line))
+    for line in cells:
+        shown.add_row(*map(Text, line))
     console.print(shown)
+
+
+def _plain_table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Return a table as text; rich would take a minute for the schedules that a database may have."""
+    widths = [max(map(cell_len, column)) for column in zip(columns, *lines, strict=True)]
+    rows = [columns, ["─" * width for width in widths], *lines]
+    return "\n".join("   ".join(map(set_cell_size, row, widths)).rstrip() for row in rows)
 
 
 def fields(pairs: Mapping[str, str]) -> None:

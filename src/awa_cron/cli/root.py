@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from awa_cron.cli import audit, demonstrate, jobs, look, operate, run, schema, ui
+from awa_cron.cli import audit, demonstrate, explaining, jobs, look, operate, run, schema, ui
 from awa_cron.cli.failure import status
 from awa_cron.errors import AwaCronError
 
@@ -43,6 +43,7 @@ for verb in (
     look.show,
     look.next_,
     look.history,
+    explaining.explain,
     audit.verify,
     operate.pause,
     operate.resume,

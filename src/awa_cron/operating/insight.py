@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 
@@ -73,6 +73,14 @@ class InsightVerbs(Connected):
         if not known:
             raise ScheduleNotFound(name)
         return jobs
+
+    async def get_jobs(self, ids: Sequence[int]) -> list[JobView]:
+        """Return the jobs that have these ids, newest first; those that are gone are left out."""
+        wanted = list(ids)
+        if not wanted:
+            return []
+        async with self._reader() as reader:
+            return await reader.jobs(None, ids=wanted, limit=len(wanted))
 
     async def explain(self, name: str, at: datetime | None = None) -> list[Explanation]:
         """Say why an instant did or did not become a job of a schedule, also of a removed one.

@@ -79,15 +79,19 @@ class ScheduleVerbs(Connected):
             row = await connection.fetchrow(self.schema.statement("queries/schedules"), name)
         return rows.stored_schedule(found(row, name))
 
-    async def history(self, name: str | None = None, *, limit: int = 100) -> list[Event]:
+    async def history(
+        self, name: str | None = None, *, limit: int = 100, since: datetime | None = None
+    ) -> list[Event]:
         """Return the newest events of a schedule, newest first; of a removed one too.
 
         Args:
             name: None for all schedules and the leadership.
             limit: The most events.
+            since: Only events recorded from then on; None for any.
         """
+        begin = None if since is None else aware(since, "since")
         async with self._connected().session() as connection, asking("history"):
-            listed = await connection.fetch(self.schema.statement("queries/history"), name, limit)
+            listed = await connection.fetch(self.schema.statement("queries/history"), name, limit, begin)
         return [rows.event(row) for row in listed]
 
     async def verify(
