@@ -2,6 +2,7 @@
 "use strict";
 
 (() => {
+  const STOPS = "a, button, summary, [tabindex]";
   const body = document.body;
   const everyMs = Number(body.dataset.every) * 1000;
   if (body.hasAttribute("data-ask-zone")) tellZone();
@@ -12,6 +13,7 @@
   let on = true;
   let failures = 0;
   button.parentElement.hidden = false;
+  document.getElementById("reload").hidden = true;
   button.addEventListener("click", () => {
     on = !on;
     button.setAttribute("aria-pressed", String(on));
@@ -20,6 +22,18 @@
   });
   document.addEventListener("visibilitychange", () => { if (!document.hidden && on) update(); });
   setInterval(() => { if (on && !document.hidden) update(); }, everyMs);
+
+  // Fires that were unfolded lie over the page: Escape, or a click elsewhere, puts them away.
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") fold(null); });
+  document.addEventListener("click", (event) => fold(event.target));
+
+  function fold(but) {
+    for (const open of document.querySelectorAll(".next details[open]")) {
+      if (open.contains(but)) continue;
+      if (open.contains(document.activeElement)) open.querySelector("summary").focus();
+      open.open = false;
+    }
+  }
 
   // The reader's zone is the browser's, unless they have said otherwise.
   function tellZone() {
@@ -53,7 +67,9 @@
       const now = page.getElementById(old.id);
       if (!now || now.dataset.key !== old.dataset.key || busy(old) || old.innerHTML === now.innerHTML) continue;
       const state = text(old, ".state, .pill");
+      const place = [...old.querySelectorAll(STOPS)].indexOf(document.activeElement);
       old.replaceWith(now);
+      if (place >= 0) now.querySelectorAll(STOPS)[place]?.focus();
       if (old.dataset.key && state !== text(now, ".state, .pill")) {
         now.classList.add("new");
         said.textContent = `${old.dataset.key}: ${text(now, ".state")}`;
@@ -61,9 +77,10 @@
     }
   }
 
-  // What the reader has opened, or where they are, is left alone.
+  // What the reader has unfolded, or writes in, is left alone.
   function busy(element) {
-    return element.contains(document.activeElement) || element.querySelector("details[open]") !== null;
+    const writes = document.activeElement instanceof HTMLInputElement && element.contains(document.activeElement);
+    return writes || element.querySelector("details[open]") !== null;
   }
 
   function keys(table) {
