@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+from collections import Counter
+from typing import Any
+
+from faults.cluster import Cluster
+from faults.operators import Operators
+
+CALM_S = 6.0
+"""How long is measured."""
 
 UNREADABLE = {
     "bad_expression": "cron_expr = '61 * * * * *'",
@@ -63,3 +72,47 @@ class Lateness:
 def percentile(ordered: list[float], percent: int) -> float:
     """Return the smallest value that so many percent do not exceed; 0 where there is none."""
     return round(ordered[max(0, -(-len(ordered) * percent // 100) - 1)], 3) if ordered else 0.0
+
+
+async def measured(cluster: Cluster, operators: Operators, *, held: str) -> dict[str, Any]:
+    """Let bad rows, and one that an outsider holds, stand beside the good ones, and measure.
+
+    Nothing else should be the matter.
+    """
+    database = cluster.database
+    for name in BAD:
+        await database.fetch(INSERT, name)
+        await database.fetch(spoil(name), name)
+    holder = await database.session()
+    try:
+        await holder.execute("BEGIN")
+        await holder.execute("SELECT 1 FROM awa.cron_jobs WHERE name = $1 FOR UPDATE", held)
+        start = await database.value("SELECT clock_timestamp()")
+        await asyncio.sleep(CALM_S)
+        end = await database.value("SELECT clock_timestamp()")
+        shown = await operators.broken()
+    finally:
+        holder.terminate()
+    names = [row["name"] for row in await database.fetch("SELECT name FROM awa.cron_jobs")]
+    good = sorted(set(names) - BAD.keys() - {held})
+    late = [row["late_s"] for row in await database.fetch(LATENESS, good, start, end)]
+    reports = Counter(
+        record["schedule"]
+        for instance in cluster.instances
+        for record in instance.records("schedule is broken and skipped")
+    )
+    await database.fetch(DELETE, list(BAD))
+    leaders = {
+        row[0]
+        for row in await database.fetch(
+            "SELECT actor FROM awa.cron_events WHERE action = 'acquire_leader' AND clock > $1", start
+        )
+    }
+    return {
+        "healthy": dataclasses.asdict(Lateness.of(late)),
+        "healthy_schedules": len(good),
+        "unseen": sorted(BAD.keys() - shown.keys()),
+        "unreported": sorted(BAD.keys() - reports.keys()),
+        # Once by each leader: one that takes over says it again.
+        "repeated": sorted(name for name, count in reports.items() if count > 1 + len(leaders)),
+    }

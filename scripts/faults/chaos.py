@@ -5,17 +5,19 @@ makes the network slow, silent or half open, ends sessions and statements, resta
 while operators pause, resume, trigger and remove, and two releases with different expressions replace each other.
 Two more instances on a database of their own have clocks that are stepped by an hour: every statement gets that
 clock, so what each enqueues is due by its own clock, and only what is enqueued can be asked for. In the end
-everything must balance: no instant lost, none twice. The same seed gives the same program, not the same run.
+everything must balance: no instant lost, none twice. awa-cron verify judges the whole log of both databases, TLC a
+sample of it, the busiest windows first, and some windows that are falsified, which both must reject. The same seed
+gives the same program, not the same run.
 
-The server is the one that AWA_CRON_TEST_DSN names, which is not restarted, or an embedded one.
-Exit status: 0 everything balances, 1 not, 2 wrong usage.
+The server is the one that AWA_CRON_TEST_DSN names, which is not restarted, or an embedded one. TLC is the one that
+TLA2TOOLS_JAR names, or that of the extra 'spec'.
+Exit status: 0 everything balances, 1 not, 2 wrong usage, or no TLC where it is required.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import dataclasses
 import json
 import logging
 import sys
@@ -27,11 +29,13 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import assurance
+from assurance.java import Runner, find_runner
 from awa_cron import cronexpr
 from awa_cron.errors import AwaCronError
 from awa_cron.sql import DRIVER_ERRORS
-from faults import CannotRunError, bad_rows, pooler, verdict
-from faults.apps.releases import STEADY
+from faults import CannotRunError, bad_rows, pooler, traces, verdict
+from faults.apps.releases import CLOCKED, HASTY, STEADY
 from faults.cluster import Cluster, a_cluster, maker
 from faults.operators import Operators
 from faults.program import LEADER, Step, program
@@ -70,7 +74,7 @@ LANES = {
         "pooler",
     ),
 }
-CALM_S = 6.0
+HELD = "changing_policy"
 SETTLE_S = 30.0
 
 
@@ -82,11 +86,24 @@ class Run:
         seconds: How long faults strike.
         tell: Gets a line about each thing that happens.
         only: The faults that may strike; all, if it is empty.
+        tlc: Starts TLC; or why it cannot be started.
+        require_tlc: Whether a run fails of which TLC says nothing.
     """
 
-    def __init__(self, seed: int, seconds: float, tell: Callable[[str], None], only: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        seed: int,
+        seconds: float,
+        tell: Callable[[str], None],
+        only: Sequence[str] = (),
+        *,
+        tlc: Runner | str,
+        require_tlc: bool,
+    ) -> None:
         self.seed = seed
         self._only = only
+        self._tlc = tlc
+        self._require_tlc = require_tlc
         self.seconds = seconds
         self._tell = tell
         self._began = 0.0
@@ -124,7 +141,8 @@ class Run:
             await self._heal(cluster, operators)
             for place in range(len(clocked.instances)):
                 _set_clock(directory, place, 0.0)
-            bad = await self._bad_rows(cluster, operators)
+            self.say(f"{len(bad_rows.BAD)} bad rows are written, and {HELD} is held")
+            bad = await bad_rows.measured(cluster, operators, held=HELD)
             owed = await self._settle(cluster, operators)
             await asyncio.gather(cluster.stop(), clocked.stop())
             return await self._report(strikes, operators, cluster, clocked, bad | {"owed": owed})
@@ -134,6 +152,7 @@ class Run:
     ) -> dict[str, Any]:
         """Balance both databases, and tell what the run has counted."""
         books, aside = await verdict.Books.of(cluster.database), await verdict.Books.of(clocked.database)
+        judged = await self._judged(cluster, clocked)
         undone = await verdict.unfinished(cluster.database)
         everybody = [*cluster.instances, *clocked.instances, *strikes.pooled]
         crashes = [f"{each}: {crash}" for each in everybody for crash in each.crashes()]
@@ -142,6 +161,7 @@ class Run:
             "nothing_lost": not (owed or books.broken(verdict.LOST) or aside.broken(verdict.LOST)),
             "nothing_twice": not (books.broken(verdict.DUPLICATED) or aside.broken(verdict.DUPLICATED)),
             "the_log_verifies": not (books.findings or aside.findings),
+            **judged.checks(required=self._require_tlc),
             "every_job_ran": not undone,
             "no_instance_crashed": not crashes,
             "bad_rows_held_nothing_back": bad["healthy"]["jobs"] > 0 and bad["healthy"]["p99"] < HEALTHY_P99_S,
@@ -160,6 +180,7 @@ class Run:
             "ends_nobody_asked_for": verdict.ends(everybody),
             **books.numbers,
             "owed": owed,
+            "tlc": judged.numbers,
             # A pause makes the fires of the others late, and that is no fault.
             "lateness_s": await verdict.lateness(cluster.database, STEADY),
             "bad_rows": bad,
@@ -174,8 +195,21 @@ class Run:
                 "program": [str(step) for step in self.steps],
                 "diary": self.diary,
                 "windows": books.windows | aside.windows,
+                "tlc_rejects": judged.rejections[:5],
+                "tlc_does_not_notice": judged.unnoticed,
+                "tlc_and_verify_disagree": judged.disagreements[:5],
             }
         return report
+
+    async def _judged(self, cluster: Cluster, clocked: Cluster) -> traces.Judged:
+        """Ask TLC about both databases."""
+        if isinstance(self._tlc, str):
+            return traces.Judged(missing=self._tlc)
+        logs = [
+            (await traces.read(cluster.database), HASTY.pass_limit),
+            (await traces.read(clocked.database), CLOCKED.pass_limit),
+        ]
+        return await asyncio.to_thread(traces.judge, self._tlc, logs)
 
     def say(self, text: str) -> None:
         """Tell what happens, and keep it for the report of a failure."""
@@ -249,47 +283,6 @@ class Run:
         await cluster.has_leader()
         await asyncio.sleep(3)
 
-    async def _bad_rows(self, cluster: Cluster, operators: Operators) -> dict[str, Any]:
-        """Let bad rows and a held row stand beside the good ones, with nothing else the matter, and measure."""
-        database, held = cluster.database, "changing_policy"
-        self.say(f"{len(bad_rows.BAD)} bad rows are written, and {held} is held")
-        for name in bad_rows.BAD:
-            await database.fetch(bad_rows.INSERT, name)
-            await database.fetch(bad_rows.spoil(name), name)
-        holder = await database.session()
-        try:
-            await holder.execute("BEGIN")
-            await holder.execute("SELECT 1 FROM awa.cron_jobs WHERE name = $1 FOR UPDATE", held)
-            start = await database.value("SELECT clock_timestamp()")
-            await asyncio.sleep(CALM_S)
-            end = await database.value("SELECT clock_timestamp()")
-            shown = await operators.broken()
-        finally:
-            holder.terminate()
-        names = [row["name"] for row in await database.fetch("SELECT name FROM awa.cron_jobs")]
-        good = sorted(set(names) - bad_rows.BAD.keys() - {held})
-        late = [row["late_s"] for row in await database.fetch(bad_rows.LATENESS, good, start, end)]
-        reports = Counter(
-            record["schedule"]
-            for instance in cluster.instances
-            for record in instance.records("schedule is broken and skipped")
-        )
-        await database.fetch(bad_rows.DELETE, list(bad_rows.BAD))
-        leaders = {
-            row[0]
-            for row in await database.fetch(
-                "SELECT actor FROM awa.cron_events WHERE action = 'acquire_leader' AND clock > $1", start
-            )
-        }
-        return {
-            "healthy": dataclasses.asdict(bad_rows.Lateness.of(late)),
-            "healthy_schedules": len(good),
-            "unseen": sorted(bad_rows.BAD.keys() - shown.keys()),
-            "unreported": sorted(bad_rows.BAD.keys() - reports.keys()),
-            # Once by each leader: one that takes over says it again.
-            "repeated": sorted(name for name, count in reports.items() if count > 1 + len(leaders)),
-        }
-
     async def _settle(self, cluster: Cluster, operators: Operators) -> list[str]:
         """Choose the end; wait until what was due before it is enqueued, and until the jobs have run.
 
@@ -350,6 +343,13 @@ def _set_clock(directory: Path, place: int, seconds: float) -> None:
     beside.replace(directory / f"clock_{place}")
 
 
+def _tlc() -> Runner | str:
+    try:
+        return find_runner()
+    except assurance.CannotRunError as error:
+        return str(error)
+
+
 def _lines(report: Mapping[str, Any]) -> Iterator[str]:
     for name, value in report.items():
         if isinstance(value, list):
@@ -372,16 +372,21 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=kinds, help="strike with this fault only; repeatable")
     parser.add_argument("--json", action="store_true", help="print the report as JSON, and nothing else")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="leave the instances' logs here")
+    parser.add_argument("--require-tlc", action="store_true", help="fail where TLC cannot judge the run")
     options = parser.parse_args()
     if not 0 < options.minutes <= 24 * 60:
         parser.error("--minutes must be above 0 and at most a day")
+    tlc = _tlc()
+    if options.require_tlc and isinstance(tlc, str):
+        parser.error(f"--require-tlc: {tlc}")
     logging.getLogger("asyncpg").setLevel(logging.CRITICAL)  # its pool complains of each restart
 
     def tell(line: str) -> None:
         if not options.json:
             print(line, flush=True)
 
-    run = Run(options.seed, 60 * options.minutes, tell, options.only or ())
+    seconds, only = 60 * options.minutes, options.only or ()
+    run = Run(options.seed, seconds, tell, only, tlc=tlc, require_tlc=options.require_tlc)
     with tempfile.TemporaryDirectory(prefix="awa_cron_chaos_", ignore_cleanup_errors=True) as name:
         directory = options.keep or Path(name)
         directory.mkdir(parents=True, exist_ok=True)

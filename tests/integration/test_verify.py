@@ -136,7 +136,7 @@ async def test_a_verdict_since_a_time_takes_the_state_from_before(dsn: str, conn
     times = await connection.fetch("SELECT id, recorded_at FROM awa.cron_events ORDER BY id")
     for row in times:
         verdict = await checked(dsn, end, grace_s=4000, since=row["recorded_at"], jobs_kept=True)
-        assert ((), len(times) - row["id"] + 1) == (verdict.findings, verdict.events)
+        assert ((), len(times) - row["id"] + 1, False) == (verdict.findings, verdict.events, verdict.from_start)
     await connection.execute("UPDATE awa.cron_jobs SET anchored_at = anchored_at - interval '1 hour'")
     verdict = await checked(dsn, end, grace_s=40000, since=times[-1]["recorded_at"] + timedelta(seconds=1))
     assert ["RowAsLogged", "RowAsLogged"] == [finding.rule for finding in verdict.findings]

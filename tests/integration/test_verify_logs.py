@@ -180,6 +180,14 @@ async def test_a_log_from_its_middle_on_does_not_take_a_late_commit_for_a_hole(
     assert ((), 2) == (verdict.findings, verdict.events)
 
 
+async def test_events_are_taken_as_they_came_whatever_their_clocks_say(dsn: str, connection: Session) -> None:
+    await sync(connection, T, schedule("a"))
+    await actions.pause(connection, SCHEMA, "a", clock=T + 0.5 * HOUR)
+    await actions.resume(connection, SCHEMA, "a", clock=T - HOUR)
+    await actions.pause(connection, SCHEMA, "a", clock=T - 2 * HOUR)
+    assert () == (await checked(dsn, T)).findings
+
+
 MANY = """
 INSERT INTO awa.jobs (kind, metadata)
 SELECT 'work', jsonb_build_object('cron_name', 'k', 'cron_fire_time', '2026-01-01T00:00:00Z', 'number', n)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from assurance import trace
-from assurance.java import find_runner
+from assurance.java import Runner, find_runner
 from awa_cron.verify import Checker, Finding
+from faults import traces
 from tests import postgres
 from tests.model import ledger
 from tests.model.falsified import FALSIFICATIONS, Falsification
@@ -91,3 +94,41 @@ def test_tlc_and_the_verifier_agree_on_falsified_logs(logs: list[Recorded]) -> N
             assert places[0] == places[1], (falsification.name, findings[0], log)
     assert rejected >= 2 * len(FALSIFICATIONS)
     ledger.record("falsified traces", kinds=len(FALSIFICATIONS), asked=len(asked), rejected=rejected)
+
+
+def test_wherever_a_real_log_is_cut_its_windows_are_accepted(logs: list[Recorded]) -> None:
+    pieces = [window for log in logs for most in (1, 2, 3) for window in trace.windows(log.log, log.row, most=most)]
+    answers = trace.follow(find_runner(), pieces, pass_limit=PASS_LIMIT)
+    assert [] == [(answer.stuck_at, answer.window) for answer in answers if not answer.accepted]
+
+
+def test_a_sample_is_accepted_and_what_is_falsified_in_it_is_not(logs: list[Recorded]) -> None:
+    pieces = [window for log in logs for window in trace.windows(log.log, log.row)]
+    judged = traces.judge(find_runner(), [(pieces, PASS_LIMIT)])
+    assert ([], [], [], None) == (judged.rejections, judged.unnoticed, judged.disagreements, judged.missing)
+    assert all(judged.checks(required=True).values())
+    assert (2 * traces.OF_EACH_POLICY, 4) == (judged.windows, judged.falsified)
+
+
+def test_of_a_rejected_window_the_smallest_is_shown(logs: list[Recorded]) -> None:
+    pieces = [window for log in logs for window in trace.windows(log.log, log.row)]
+    whole = next(each for each in pieces if [event.action for event in each.events][5:6] == ["atomic_enqueue"])
+    again = replace(whole.events[5], id=999_999)
+    twice = replace(whole, events=(*whole.events[:6], again, *whole.events[6:]))
+    other_row = next(each for each in pieces if each.row is not None and len(each.events) > 1)
+    assert other_row.row is not None
+    moved = replace(other_row, row=replace(other_row.row, anchored_at=EPOCH - timedelta(days=1)))
+    judged = traces.judge(find_runner(), [([twice, moved], PASS_LIMIT)])
+    assert not judged.checks(required=False)["tlc_accepts_what_happened"]
+    windows = {each["stuck_at"]: [json.loads(event) for event in each["window"]] for each in judged.rejections}
+    [event] = windows.pop("event 999999, atomic_enqueue")
+    assert (999_999, whole.events[0].name) == (event["id"], event["name"])
+    assert {"the row at the end": [moved.events[-1].id]} == {
+        stuck_at: [event["id"] for event in window] for stuck_at, window in windows.items()
+    }
+
+
+def test_without_tlc_the_verdict_says_so_and_may_fail() -> None:
+    judged = traces.judge(Runner(["false", "{jvm}"], "nothing"), [([], PASS_LIMIT)])
+    assert "did not follow" in judged.numbers["missing"]
+    assert ({}, {"tlc_was_asked": False}) == (judged.checks(required=False), judged.checks(required=True))

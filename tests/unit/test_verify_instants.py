@@ -64,3 +64,11 @@ def test_a_count_stops_beyond_its_limit() -> None:
     start = datetime(2026, 1, 1, tzinfo=UTC)
     found = Instants("* * * * * *", "UTC").count(start, start + timedelta(days=3650), 1_000)
     assert 1_000 < found < 200_000
+
+
+@pytest.mark.parametrize("day", [datetime(2015, 3, 29, tzinfo=UTC), datetime(2015, 10, 25, tzinfo=UTC)])
+@pytest.mark.parametrize("cron_expr", ["30 4 * * *", "30 5 * * *", "*/30 * * * *"])
+def test_a_clock_that_changes_at_midnight_of_utc_changes_the_day_after(cron_expr: str, day: datetime) -> None:
+    after, until = day - timedelta(hours=6), day + timedelta(hours=6)
+    expected = list(cronexpr.due_fires(cron_expr, "Asia/Baku", after=after, until=until))
+    assert expected == list(Instants(cron_expr, "Asia/Baku").between(after, until))

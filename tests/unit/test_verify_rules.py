@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from awa_cron.model import Event, ScheduleState
+from awa_cron.verify.books import PAUSES_KEPT
 from awa_cron.verify.checker import Checker
 from awa_cron.verify.verdict import Account, Finding
 
@@ -578,3 +580,49 @@ def test_a_late_trigger_has_a_minute() -> None:
         log.add("remove", 2, cron_expr=EACH[0], timezone=EACH[1])
         log.add("trigger", 1.9, jobs=1, recorded=recorded)
         assert rules == rules_broken(log)
+
+
+def test_each_of_several_fires_is_due_and_has_a_job_of_its_own() -> None:
+    log = Log()
+    log.inserted(0, policy="catch_up")
+    log.enqueue(1.5, 1, 2, expected=None)
+    assert ["AlreadyDue"] == rules_broken(log)
+    [inserted, event] = log.events
+    log.events = [inserted, dataclasses.replace(event, clock=at(2), job_ids=(1, 1))]
+    assert ["MarkIffJob"] == rules_broken(log)
+
+
+def test_the_floor_is_the_highest_last_fire_of_all_removed_rows() -> None:
+    log = Log()
+    log.inserted(0)
+    log.enqueue(5, 5, expected=None, read=5)
+    log.add("remove", 6, last=5, cron_expr=EACH[0], timezone=EACH[1])
+    for clock in (1, 2):  # the clock has stepped back
+        log.inserted(clock, anchor=5)
+        log.add("remove", clock + 0.5, last=None, cron_expr=EACH[0], timezone=EACH[1])
+    assert [] == rules_broken(log)
+
+
+def test_after_an_event_that_cannot_be_read_nothing_is_known() -> None:
+    log = Log()
+    log.inserted(0)
+    log.enqueue(1, 1, expected=None, read=1)
+    log.enqueue(2, 2, expected=1, read=2)
+    log.events[-1] = dataclasses.replace(log.events[-1], fires=(at(2).replace(tzinfo=None),))
+    assert ["Readable"] == rules_broken(log)
+    log.enqueue(4, 4, expected=3, read=4)
+    found, _ = verdict(log, row(last=4), 4.5)
+    assert ["Readable"] == [each.rule for each in found]
+
+
+def test_pauses_that_a_fire_has_accounted_for_make_room_for_others() -> None:
+    log = Log()
+    log.inserted(0)
+    last: float | None = None
+    for start in range(0, 3 * (PAUSES_KEPT + 1), 3):
+        log.add("pause", start + 0.5, last=last)
+        log.add("resume", start + 1.5, last=last)
+        log.enqueue(start + 2.5, start + 2, expected=last, read=start + 2.5)
+        last = start + 2
+    found, account = verdict(log, row(last=last), last or 0)
+    assert ([], PAUSES_KEPT + 1) == (found, account.paused)

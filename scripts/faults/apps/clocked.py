@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import awa_cron
-from faults.apps.releases import EACH_SECOND, HASTY
+from faults.apps.releases import CLOCKED, EACH_SECOND
 
 _OFFSET = Path(os.environ["FAULTS_CLOCK"])
 
@@ -18,6 +17,6 @@ def clock() -> datetime:
     return datetime.now(UTC) + timedelta(seconds=float(_OFFSET.read_text()))
 
 
-client = awa_cron.Client(settings=dataclasses.replace(HASTY, pass_limit=1_000), clock=clock)
+client = awa_cron.Client(settings=CLOCKED, clock=clock)
 client.periodic("clocked_coalesce", EACH_SECOND, kind="work")
 client.periodic("clocked_catch_up", EACH_SECOND, kind="work", missed_fire_policy="catch_up")

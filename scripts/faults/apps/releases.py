@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 
 import asyncpg
@@ -22,6 +23,9 @@ HASTY = awa_cron.Settings(
     pass_limit=5,
 )
 """A lease of 3 s: many leaders follow each other. Few fires a pass: edits have something to drop."""
+
+CLOCKED = dataclasses.replace(HASTY, pass_limit=1_000)
+"""Of instances whose clock is stepped by an hour."""
 
 EACH_SECOND = "* * * * * *"
 
