@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from awa_cron.model import Event, ScheduleState
-from awa_cron.verify.books import PAUSES_KEPT
 from awa_cron.verify.checker import Checker
+from awa_cron.verify.fates import PAUSES_KEPT
 from awa_cron.verify.verdict import Account, Finding
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
