@@ -90,6 +90,14 @@ class TestOverview:
             view = await operator.view("s", next_fires=2)
         assert [Oddity.MOVED, None] == [each.oddity for each in view.next_fires]
 
+    async def test_what_comes_before_the_anchor_is_no_fire_to_come(self, dsn: str, connection: Session) -> None:
+        await write_row(connection, "late", anchored_at=FIRE + HOUR)
+        await write_row(connection, "soon")
+        async with client(dsn) as operator:
+            late, soon = await operator.overview()
+        assert (FIRE + 2 * HOUR, FIRE + HOUR) == (late.next_fire, soon.next_fire), "though they share a definition"
+        assert (None, at("2001-01-01 01:00")) == (late.due_since, soon.due_since)
+
     async def test_the_clock_is_the_databases(self, dsn: str, connection: Session) -> None:
         await write_row(connection)
         async with client(dsn, None) as operator:

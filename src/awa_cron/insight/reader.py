@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -14,7 +16,7 @@ from awa_cron.errors import AwaCronError, DatabaseError, ScheduleNotFound
 from awa_cron.insight import wording
 from awa_cron.insight.reasons import Explanation, Reason, job_fate
 from awa_cron.insight.tracing import Evidence, Traced, counts_after, readable_instants, traced
-from awa_cron.insight.views import JobView, LeaderView, ScheduleView, schedule_view
+from awa_cron.insight.views import LONG_AGO, Evaluations, JobView, LeaderView, ScheduleView, schedule_view
 from awa_cron.model import JobState, StoredSchedule
 from awa_cron.sql import Connection, Schema
 
@@ -30,7 +32,8 @@ LATE: Final = timedelta(seconds=5)
 STUCK: Final = timedelta(minutes=1)
 """What has waited for so long, beside a leader, may be held up by more than the leader."""
 
-_LONG_AGO: Final = datetime(1, 1, 1, tzinfo=UTC)
+TURN: Final = 100
+"""Schedules that are looked at in one go."""
 
 
 class Reader:
@@ -47,20 +50,10 @@ class Reader:
         self._schema = schema
         self._clock = clock
 
-    async def views(self, name: str | None, next_fires: int) -> list[ScheduleView]:
-        """Return how schedules stand, by name."""
+    async def schedules(self, name: str | None) -> list[asyncpg.Record]:
+        """Return stored schedules, by name, for ``views``."""
         async with asking("list"):
-            listed = await self._fetch("schedules", name)
-        return [
-            schedule_view(
-                rows.stored_schedule(row),
-                self._clock or row["now"],
-                next_fires,
-                queue_paused_at=row["queue_paused_at"],
-                queue_paused_by=row["queue_paused_by"],
-            )
-            for row in listed
-        ]
+            return await self._fetch("schedules", name)
 
     async def jobs(
         self,
@@ -223,6 +216,26 @@ class Reader:
             return None
 
 
+async def views(listed: Sequence[rows.Row], next_fires: int, clock: datetime | None) -> list[ScheduleView]:
+    """Return how schedules stand. It takes a while for many, and lets others of the loop have their turns."""
+    found: list[ScheduleView] = []
+    if not listed:
+        return found
+    evaluations = Evaluations(clock or listed[0]["now"], next_fires)
+    for number, row in enumerate(listed):
+        if number % TURN == TURN - 1:
+            await asyncio.sleep(0)
+        found.append(
+            schedule_view(
+                rows.stored_schedule(row),
+                evaluations,
+                queue_paused_at=row["queue_paused_at"],
+                queue_paused_by=row["queue_paused_by"],
+            )
+        )
+    return found
+
+
 def job_view(row: rows.Row) -> JobView:
     """Return a job as an operator sees it."""
     same = (
@@ -253,7 +266,7 @@ def _latest_and_next(row: StoredSchedule | None, now: datetime) -> list[datetime
         return [now]
     definition = row.cron_expr, row.timezone
     try:
-        latest = cronexpr.latest_due(*definition, after=_LONG_AGO, until=now)
+        latest = cronexpr.latest_due(*definition, after=LONG_AGO, until=now)
         coming = cronexpr.next_fires(*definition, after=now, count=1)
     except AwaCronError:
         return [now]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
 from awa_cron import cronexpr
 from awa_cron.errors import AwaCronError
 from awa_cron.model import JobState, StoredSchedule
 from awa_cron.preview import ComingFire, coming_fires
+
+LONG_AGO: Final = datetime(1, 1, 1, tzinfo=UTC)
+"""Before any fire."""
 
 
 class Condition(enum.StrEnum):
@@ -122,10 +125,36 @@ class JobView:
     queue_paused_by: str | None
 
 
+class Evaluations:
+    """When definitions fire around one moment; schedules often share one, and a database may have many.
+
+    Args:
+        now: The moment.
+        count: How many fires to come.
+    """
+
+    def __init__(self, now: datetime, count: int) -> None:
+        self.now = now
+        self.count = count
+        self._known: dict[tuple[str, str], tuple[datetime | None, tuple[ComingFire, ...]]] = {}
+
+    def of(self, cron_expr: str, timezone: str) -> tuple[datetime | None, tuple[ComingFire, ...]]:
+        """Return the latest fire until now, and those to come.
+
+        Raises:
+            InvalidSchedule: The expression or the zone is not known here.
+        """
+        known = self._known.get((cron_expr, timezone))
+        if known is None:
+            latest = cronexpr.latest_due(cron_expr, timezone, after=LONG_AGO, until=self.now)
+            coming = coming_fires(cron_expr, timezone, after=self.now, count=self.count)
+            known = self._known[cron_expr, timezone] = latest, tuple(coming)
+        return known
+
+
 def schedule_view(
     schedule: StoredSchedule,
-    now: datetime,
-    count: int,
+    evaluations: Evaluations,
     *,
     queue_paused_at: datetime | None = None,
     queue_paused_by: str | None = None,
@@ -134,12 +163,11 @@ def schedule_view(
 
     Args:
         schedule: As stored; it need not be readable.
-        now: The database's clock, read together with it.
-        count: How many fires to come.
+        evaluations: Those by the database's clock, read together with it.
         queue_paused_at: Since when its queue is paused.
         queue_paused_by: By whom.
     """
-    due_since, coming = _fires(schedule, now, count)
+    due_since, coming = _fires(schedule, evaluations)
     condition = Condition.ACTIVE
     if schedule.broken is not None:
         condition = Condition.BROKEN
@@ -147,7 +175,7 @@ def schedule_view(
         condition = Condition.PAUSED
     return ScheduleView(
         schedule=schedule,
-        now=now,
+        now=evaluations.now,
         condition=condition,
         next_fires=coming,
         due_since=due_since,
@@ -156,17 +184,19 @@ def schedule_view(
     )
 
 
-def _fires(schedule: StoredSchedule, now: datetime, count: int) -> tuple[datetime | None, tuple[ComingFire, ...]]:
+def _fires(schedule: StoredSchedule, evaluations: Evaluations) -> tuple[datetime | None, tuple[ComingFire, ...]]:
     """Return the oldest due instant, and what comes after now."""
     if schedule.broken is not None:
         return None, ()
     after = max(filter(None, (schedule.last_enqueued_at, schedule.anchored_at)))
     definition = schedule.cron_expr, schedule.timezone
+    due_since = None
     try:
-        first = next(iter(cronexpr.next_fires(*definition, after=after, count=1)), None)
-        due_since = first if first is not None and first <= now else None
-        if schedule.paused_at is not None or first is None:
-            return due_since, ()
-        return due_since, tuple(coming_fires(*definition, after=max(after, now), count=count))
+        latest, coming = evaluations.of(*definition)
+        if latest is not None and latest > after:
+            due_since = cronexpr.next_fires(*definition, after=after, count=1)[0]
+        if schedule.anchored_at > evaluations.now:
+            coming = tuple(coming_fires(*definition, after=schedule.anchored_at, count=evaluations.count))
     except AwaCronError:
         return None, ()
+    return due_since, () if schedule.paused_at is not None else coming

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 
 from awa_cron.errors import InvalidArgument, ScheduleNotFound
-from awa_cron.insight.reader import Reader
+from awa_cron.insight.reader import Reader, views
 from awa_cron.insight.reasons import Explanation
 from awa_cron.insight.resuming import ResumePreview, resume_preview
 from awa_cron.insight.views import JobView, LeaderView, ScheduleView
@@ -27,8 +27,7 @@ class InsightVerbs(Connected):
         Args:
             next_fires: How many fires to come, of each that fires; 1 to 1,000.
         """
-        async with self._reader() as reader:
-            return await reader.views(None, _whole("next_fires", next_fires, 1_000))
+        return await self._views(None, next_fires)
 
     async def view(self, name: str, *, next_fires: int = 5) -> ScheduleView:
         """Return how one schedule stands.
@@ -36,9 +35,7 @@ class InsightVerbs(Connected):
         Raises:
             ScheduleNotFound: No schedule has that name.
         """
-        async with self._reader() as reader:
-            views = await reader.views(name, _whole("next_fires", next_fires, 1_000))
-        return found(next(iter(views), None), name)
+        return found(next(iter(await self._views(name, next_fires)), None), name)
 
     async def leadership(self) -> LeaderView:
         """Return who leads, if anybody does, since when, and the newest sign that somebody evaluates."""
@@ -69,7 +66,7 @@ class InsightVerbs(Connected):
         """
         async with self._reader() as reader:
             jobs = await reader.jobs(name, limit=_whole("limit", limit, 100_000))
-            known = jobs or await reader.views(name, 1)
+            known = jobs or await reader.schedules(name)
         if not known:
             raise ScheduleNotFound(name)
         return jobs
@@ -101,6 +98,13 @@ class InsightVerbs(Connected):
             raise InvalidArgument(f"at is {instant}: it must be in the years {EARLIEST} to {LATEST}")
         async with self._reader() as reader:
             return await reader.explain(name, instant)
+
+    async def _views(self, name: str | None, next_fires: int) -> list[ScheduleView]:
+        count = _whole("next_fires", next_fires, 1_000)
+        async with self._reader() as reader:
+            listed = await reader.schedules(name)
+        # Not in the session, whose use is bounded in time.
+        return await views(listed, count, self._now())
 
     @asynccontextmanager
     async def _reader(self) -> AsyncIterator[Reader]:
