@@ -114,7 +114,9 @@ def show(target: Target, name: str, count: int, jobs_shown: int, *, as_json: boo
 @click.argument("expression", metavar="EXPR")
 @click.option("--timezone", default="UTC", show_default=True, help="IANA name of the zone it is read in.")
 @click.option("--after", metavar="TIME", help="ISO 8601 with an offset, such as 2026-03-29T00:00Z; default: now.")
-@click.option("--count", type=click.IntRange(1, 10_000), default=FIRES_SHOWN, show_default=True)
+@click.option(
+    "--count", type=click.IntRange(1, 10_000), default=FIRES_SHOWN, show_default=True, help="How many fires."
+)
 @json_option
 def next_(expression: str, timezone: str, after: str | None, count: int, *, as_json: bool) -> None:
     """Print the next fires of a cron expression; needs no database.

@@ -32,6 +32,8 @@ def root() -> None:
     """Periodic jobs for Postgres that cannot lose a fire or make it twice.
 
     Exit status: 0 done, 1 failed, 2 used wrongly, 3 no such schedule or job.
+
+    Names are completed in the shell: eval "$(_AWA_CRON_COMPLETE=bash_source awa-cron)", or zsh_source, fish_source.
     """
 
 

@@ -24,12 +24,19 @@ log = logging.getLogger(__name__)
 @click.option("--migrate", is_flag=True, help="Migrate first. With --embedded that is always done.")
 @click.option("--no-evaluate", is_flag=True, help="Only run jobs: take no part in syncing and leading.")
 @click.option("--no-work", is_flag=True, help="Only sync and lead: run no jobs.")
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="What a line of the log is.",
+)
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
     default="info",
     show_default=True,
+    help="The least that is logged.",
 )
 def run(
     module_and_client: str,
