@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from awa_cron.model import MissedFirePolicy
@@ -81,6 +81,7 @@ class Account:
         stray: Instants that have a job and were not due.
         unfinished_triggers: Triggered jobs whose handler never came to its end.
         latest: The longest that a job came after its instant; None without jobs.
+        fates: What became of each due instant: ``enqueued``, ``coalesced``, ``paused`` or ``lost``.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Account:
     stray: tuple[datetime, ...]
     unfinished_triggers: tuple[int, ...]
     latest: timedelta | None
+    fates: Mapping[datetime, str] = dataclasses.field(default_factory=dict, repr=False)
 
     @property
     def balances(self) -> bool:
@@ -133,23 +135,18 @@ def account(
     jobs_run = Counter(fire for _, fire in {(run.job_id, run.fire) for run in runs if run.fire is not None})
     doubled = {fire for fire in fires if jobs_queued[fire] > 1 or jobs_run[fire] > 1}
     doubled |= {job.fire for job in automatic if job.fire is not None and runs_of_job[job.id] > job.attempts}
-    coalesced, paused, unexplained = 0, 0, set[datetime]()
-    for instant in due:
-        if instant in fires:
-            continue
-        match _reason(name, instant, policy, passes, pauses):
-            case "coalesced":
-                coalesced += 1
-            case "paused":
-                paused += 1
-            case _:
-                unexplained.add(instant)
+    fates = {
+        instant: "enqueued" if instant in fires else _reason(name, instant, policy, passes, pauses) or "lost"
+        for instant in due
+    }
+    counts = Counter(fates.values())
+    unexplained = {instant for instant, fate in fates.items() if fate == "lost"}
     return Account(
         name=name,
         due=len(due),
         enqueued=len(fires & set(due)),
-        coalesced=coalesced,
-        paused=paused,
+        coalesced=counts["coalesced"],
+        paused=counts["paused"],
         executed=len(executed),
         repeated=len(runs) - len(runs_of_job),
         triggered=len(jobs) - len(automatic),
@@ -158,6 +155,7 @@ def account(
         stray=tuple(sorted(fires - set(due))),
         unfinished_triggers=tuple(job.id for job in jobs if job.fire is None and job.id not in finished),
         latest=max((job.created_at - job.fire for job in automatic if job.fire is not None), default=None),
+        fates=fates,
     )
 
 

@@ -16,6 +16,7 @@ import asyncpg
 from awa_cron import embedded, migrate
 from awa_cron.client import Client
 from awa_cron.demo.app import client as registered
+from awa_cron.demo.explained import explained
 from awa_cron.demo.observe import OWN_TABLE, Observer
 from awa_cron.demo.view import View
 from awa_cron.demo.workers import Worker, Workers
@@ -147,7 +148,8 @@ class Story:
         balanced = self._view.verdict(accounts)
         async with self._operator as client:
             verified = self._view.verified(await client.verify(jobs_kept=True))
-        return 0 if balanced and verified and not rude else 1
+            right = self._view.explained(await explained(client, accounts))
+        return 0 if balanced and verified and right and not rude else 1
 
     async def _opening(self) -> None:
         for _ in range(WORKERS):

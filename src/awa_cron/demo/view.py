@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from awa_cron.demo.account import Account
+from awa_cron.demo.explained import Explained
 from awa_cron.demo.observe import Status
 from awa_cron.demo.workers import Worker
 from awa_cron.verify import Verdict
@@ -26,6 +27,7 @@ paused      they fell due while the schedule was paused
 executed    instants whose handler came to its end, as the handlers themselves wrote it down
 run again   a worker died or froze before it could say that a job was done, so another ran it again: at least once
 latest      the longest that a job came after its instant"""
+GOOD = "bold green"
 _STYLE = {
     "leads": "bold magenta",
     "died": "bold red",
@@ -138,6 +140,19 @@ class View:
         else:
             self.say("awa-cron verify: no behaviour of the spec.", "bold red")
         return verdict.balances
+
+    def explained(self, found: Explained) -> bool:
+        """Show what ``awa-cron explain`` says of one instant of each kind; return whether all of it is right."""
+        for each, reason in found.wrong:
+            self.say(f"{each.name} at {each.at:%H:%M:%S}: {each.reason}, and should be: {reason}", "bold red")
+        if not found.wrong:
+            self.say(
+                f"awa-cron explain: {found.instants} instants, each as in the accounts. One of each kind:", GOOD
+            )
+        for each in found.examples:
+            self.say(f"  {each.name} at {each.at:%H:%M:%S}: {each.reason}: {each.sentence}")
+        self.say("On a database of your own: awa-cron explain NAME [--at TIME].", "dim")
+        return not found.wrong
 
     def say(self, text: str = "", style: str = "") -> None:
         """Print a paragraph."""
