@@ -25,7 +25,7 @@ from awa_cron.sql import Schema
 from awa_cron.verify import Checker, Finding
 from faults.server import Database
 
-OF_EACH_POLICY: Final = 24
+OF_EACH_POLICY: Final = 40
 """The most windows of each policy that TLC is asked about."""
 
 INSTANTS: Final = 60

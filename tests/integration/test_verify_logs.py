@@ -11,7 +11,7 @@ from awa_cron.database import Database
 from awa_cron.verify import verify
 from tests.integration import commands
 from tests.integration.lives import SCHEMA, checked, lived
-from tests.integration.support import Session, T, a_node, a_session, schedule, sync, write_row
+from tests.integration.support import Session, T, a_leader, a_node, a_session, schedule, sync, write_row
 
 HOUR = timedelta(hours=1)
 AS_IT_HAPPENED = "UPDATE awa.cron_events SET recorded_at = clock"
@@ -126,6 +126,9 @@ async def test_jobs_of_events_before_the_time_are_not_asked_for(dsn: str, connec
     verdict = await checked(dsn, end, grace_s=4000, since=T + 4 * HOUR, jobs_kept=True)
     assert {"RemoveLeavesJobs"} == {each.rule for each in verdict.findings}
     assert verdict.jobs_deleted == verdict.findings_total
+    gone = verdict.jobs_deleted
+    verdict = await checked(dsn, end, grace_s=4000, since=T + 4 * HOUR)
+    assert ((), gone) == (verdict.findings, verdict.jobs_deleted)
 
 
 async def test_a_definition_that_only_the_row_knows_is_learned_from_it(dsn: str, connection: Session) -> None:
@@ -219,10 +222,12 @@ async def test_what_is_alike_is_folded_and_hides_nothing_else(dsn: str, connecti
 async def test_rows_without_a_name_stop_nothing(dsn: str, connection: Session) -> None:
     end = await lived(dsn, connection)
     nameless = '{"cron_name": null, "cron_fire_time": "2026-01-01T00:00:00Z"}'
-    for _ in range(2):
-        await connection.execute("INSERT INTO awa.jobs (kind, metadata) VALUES ('work', $1::jsonb)", nameless)
-        await connection.execute(
-            "INSERT INTO awa.cron_events (clock, action, job_ids, details)"
-            " VALUES (now(), 'acquire_leader', '{1000000}', '{\"backend_pid\": \"none\"}')"
-        )
-    assert () == (await checked(dsn, end, grace_s=4000, jobs_kept=True)).findings
+    async with a_leader(dsn) as leader:
+        assert await leader.acquire()
+        for _ in range(2):
+            await connection.execute("INSERT INTO awa.jobs (kind, metadata) VALUES ('work', $1::jsonb)", nameless)
+            await connection.execute(
+                "INSERT INTO awa.cron_events (clock, action, job_ids, details)"
+                " VALUES (now(), 'acquire_leader', '{1000000}', '{\"backend_pid\": \"none\"}')"
+            )
+        assert () == (await checked(dsn, end, grace_s=4000, jobs_kept=True)).findings

@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from faults.bad_rows import Lateness, percentile
-from faults.chaos import INSTANCES, LANES, OPERATED
 from faults.program import LASTS_S, LEADER, Step, program
+from faults.run import INSTANCES, LANES, OPERATED
 
 
 def drawn(seed: int, seconds: float = 120) -> list[Step]:

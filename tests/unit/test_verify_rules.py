@@ -626,3 +626,20 @@ def test_pauses_that_a_fire_has_accounted_for_make_room_for_others() -> None:
         last = start + 2
     found, account = verdict(log, row(last=last), last or 0)
     assert ([], PAUSES_KEPT + 1) == (found, account.paused)
+
+
+def test_only_a_registration_is_a_beginning() -> None:
+    log = Log()
+    log.add("acquire_leader", 0)
+    log.inserted(0)
+    log.redefined(0.5, EACH, TENS)
+    log.add("pause", 0.6)
+    whole = [True, False, False]
+    for begin, beginning in enumerate(whole, start=1):
+        checker = Checker("s", from_start=False)
+        for event in (log.events[0], *log.events[begin:]):
+            checker.feed(event)
+        assert (True, beginning) == (checker.began, checker.from_registration), begin
+    checker = Checker("s", from_start=False)
+    checker.feed(log.events[0])
+    assert (False, False) == (checker.began, checker.from_registration)
