@@ -34,7 +34,16 @@ call_each = pytest.mark.parametrize("name", CALLS)
 
 
 def test_exported_names() -> None:
-    expected = ["CronExpression", "due_fires", "latest_due", "next_fires", "parse", "previous_fires", "zone"]
+    expected = [
+        "CronExpression",
+        "clock_change",
+        "due_fires",
+        "latest_due",
+        "next_fires",
+        "parse",
+        "previous_fires",
+        "zone",
+    ]
 
     assert expected == cronexpr.__all__
 
