@@ -41,7 +41,7 @@ PYTEST = (
     "-k",
     EDITS_NO_STATEMENT,
 )
-FIRST_FAILURE = re.compile(r"^(?:FAILED|ERROR) \S+?\.py::(\w+)(?:\[.*?\])?(?: - (.*))?$", re.MULTILINE)
+FIRST_FAILURE = re.compile(r"^(?:FAILED|ERROR) \S+?\.py::(?:\w+::)?(\w+)(?:\[.*?\])?(?: - (.*))?$", re.MULTILINE)
 NOT_INHERITED = {"AWA_CRON_ASSURANCE", "AWA_CRON_ASSURANCE_LEVEL", "PYTEST_ADDOPTS"}
 PASSED, FAILED = 0, 1
 """Pytest's exit codes; any other says nothing about the sources."""

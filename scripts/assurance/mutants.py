@@ -26,12 +26,16 @@ class Suite:
 
     @cached_property
     def file_of(self) -> dict[str, str]:
-        """Return the file of each test function."""
-        return {
-            test: file
-            for file in self.files
-            for test in re.findall(r"def (test_\w+)\(", (ROOT / file).read_text(encoding="utf-8"))
-        }
+        """Return the file of each test function, and its class if it has one, as pytest joins them."""
+        found = {}
+        for file in self.files:
+            place = file
+            for line in (ROOT / file).read_text(encoding="utf-8").splitlines():
+                if begins := re.match(r"(?:class (\w+)|\w)", line):
+                    place = f"{file}::{begins[1]}" if begins[1] else file
+                if test := re.match(r"\s*(?:async )?def (test_\w+)\(", line):
+                    found[test[1]] = place
+        return found
 
 
 @dataclass(frozen=True)

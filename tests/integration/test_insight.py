@@ -131,11 +131,12 @@ class TestLeadership:
             assert await leader.acquire()
             pid = leader.backend_pid
             assert await enqueue_next(connection)
+            assert await enqueue_next(connection, FIRE + HOUR, expected=FIRE, now=NOW + HOUR)
             async with client(dsn) as operator:
                 found = await operator.leadership()
         assert (True, "ann", pid) == (found.leads, found.actor, found.backend_pid)
         event = await connection.fetchrow("SELECT * FROM awa.cron_events WHERE actor = 'ann'")
-        enqueued = await connection.fetchrow("SELECT * FROM awa.cron_events WHERE action = 'atomic_enqueue'")
+        enqueued = await connection.fetchrow("SELECT * FROM awa.cron_events ORDER BY id DESC LIMIT 1")
         assert event is not None
         assert enqueued is not None
         assert (event["recorded_at"], enqueued["recorded_at"], "t") == (
