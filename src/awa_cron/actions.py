@@ -20,7 +20,7 @@ from typing import Literal
 
 import asyncpg
 
-from awa_cron import firing, rows
+from awa_cron import firing, rows, telemetry
 from awa_cron.errors import DatabaseError, StoredScheduleInvalid
 from awa_cron.model import Dropped, FrozenFires, Job, Schedule, ScheduleState, aware
 from awa_cron.sql import DRIVER_ERRORS, Connection, Schema, told
@@ -124,6 +124,7 @@ async def ping_leader(connection: Connection, schema: Schema) -> Leadership:
     return Leadership(holds_lock=row["holds_lock"], backend_pid=row["backend_pid"])
 
 
+@telemetry.reading
 async def read_cron_state(connection: Connection, schema: Schema, *, clock: datetime | None = None) -> CronState:
     """Read the clock and every schedule that is not paused, in one statement.
 
@@ -140,6 +141,7 @@ async def read_cron_state(connection: Connection, schema: Schema, *, clock: date
     )
 
 
+@telemetry.enqueuing
 async def atomic_enqueue(
     connection: Connection,
     schema: Schema,

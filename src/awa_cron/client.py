@@ -17,7 +17,7 @@ from awa_cron import registration, typed
 from awa_cron.actions import asking
 from awa_cron.errors import DatabaseError, InvalidArgs, InvalidArgument, InvalidSchedule
 from awa_cron.model import Job, MissedFirePolicy, Schedule
-from awa_cron.operating import InsightVerbs, JobVerbs, ScheduleVerbs, TimelineVerbs
+from awa_cron.operating import FigureVerbs, InsightVerbs, JobVerbs, ScheduleVerbs, TimelineVerbs
 from awa_cron.scheduler import Scheduler
 from awa_cron.settings import Settings
 from awa_cron.worker import Handler, Task, Worker
@@ -29,7 +29,7 @@ Args = TypeVar("Args")
 Returned = TypeVar("Returned")
 
 
-class Client(ScheduleVerbs, InsightVerbs, TimelineVerbs, JobVerbs):
+class Client(ScheduleVerbs, InsightVerbs, TimelineVerbs, FigureVerbs, JobVerbs):
     """Schedules and handlers of one process, and its connection to the database.
 
     Entering the client connects and checks the schema; ``run_forever`` syncs, stands for election, evaluates and

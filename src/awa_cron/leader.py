@@ -10,7 +10,7 @@ import logging
 
 import asyncpg
 
-from awa_cron import actions
+from awa_cron import actions, telemetry
 from awa_cron.database import Database
 from awa_cron.errors import DatabaseError, LeadershipLost
 from awa_cron.sql import DRIVER_ERRORS, POOLER, told
@@ -54,6 +54,7 @@ class Leader:
             raise
         if found.holds_lock:
             self.backend_pid = found.backend_pid
+            telemetry.leader_changed("acquired")
         return found.holds_lock
 
     async def ping(self) -> None:
@@ -110,6 +111,8 @@ class Leader:
     def abandon(self) -> None:
         """Cut the session at once: the server then frees the lock, and nothing here waits for it."""
         connection, self._connection = self._connection, None
+        if self.backend_pid is not None:
+            telemetry.leader_changed("lost")
         self.backend_pid = None
         self._lost.set()
         if connection is not None and not connection.is_closed():

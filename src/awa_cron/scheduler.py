@@ -10,11 +10,12 @@ from datetime import datetime, timedelta
 
 import asyncpg
 
-from awa_cron import actions, firing
+from awa_cron import actions, firing, telemetry
 from awa_cron.database import Database
 from awa_cron.errors import DatabaseError, LeadershipLost
 from awa_cron.leader import Leader
 from awa_cron.model import FrozenFires, Schedule
+from awa_cron.queue_watch import watch_queues
 
 log = logging.getLogger(__name__)
 
@@ -90,6 +91,7 @@ class Scheduler:
                 return
         log.warning("schedules not synced yet, others keep changing them", extra={"schedules": sorted(lost)})
 
+    @telemetry.evaluation
     async def evaluate(self) -> datetime:
         """Make one pass: read, choose the fires, enqueue.
 
@@ -180,6 +182,7 @@ class Scheduler:
                 duties.create_task(self._evaluate_forever(), name="awa_cron evaluate")
                 duties.create_task(self._ping_forever(), name="awa_cron ping")
                 duties.create_task(self._leader.wait_lost(), name="awa_cron session")
+                duties.create_task(watch_queues(self._database), name="awa_cron queues")
         except* LeadershipLost as group:
             self._leader.abandon()
             lost = group.exceptions[0]

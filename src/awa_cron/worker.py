@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from awa_cron import queue_actions
+from awa_cron import queue_actions, telemetry
 from awa_cron.database import Database
 from awa_cron.errors import DatabaseError
 from awa_cron.model import Job, JobState
@@ -219,6 +219,7 @@ class Worker:
         await asyncio.wait({handler}, timeout=min(STOP_GRACE_S, self._database.settings.shutdown_timeout_s))
         return Failed({"error": reason})
 
+    @telemetry.handling
     async def _call(self, attempt: _Attempt) -> Outcome:
         """Run the handler, and return what becomes of the job; whatever it raises, it takes no others along."""
         job, task = attempt.job, self._tasks[attempt.job.kind]
@@ -262,6 +263,8 @@ class Worker:
                     log.error("failed for good", extra=_fields(job))
                 else:
                     log.info(str(became), extra=_fields(job))
+                if became is not None:
+                    telemetry.settled(job, became)
                 return
 
     async def _write(self, connection: Connection, job: Job, outcome: Outcome) -> JobState | None:

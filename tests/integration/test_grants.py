@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TypeAlias
 
 import asyncpg
@@ -29,6 +30,7 @@ from tests.integration.support import (
     wait_until,
     write_row,
 )
+from tests.integration.ui_server import serving
 
 SCHEMA = Schema()
 PREFIX = f"awa_test_{os.getpid()}"
@@ -237,3 +239,27 @@ def test_the_command_prints_what_the_library_gives() -> None:
     printed = commands.run("grants", "--prefix", "app", "--schema", "jobs")
     assert (0, migrate.grants(Schema("jobs"), "app")) == (printed.returncode, printed.stdout)
     assert 2 == commands.run("grants", "--prefix", "App").returncode
+
+
+async def test_the_role_that_reads_is_enough_for_the_page_that_only_shows(
+    dsn: str, connection: Session, granted: None, tmp_path: Path
+) -> None:
+    await write_row(connection, "digest", queue="email")
+    await insert_job(connection, state="failed", metadata='{"cron_name": "digest"}')
+    with serving(as_role(dsn, "read"), tmp_path, "--read-only") as page:
+        for path in (
+            "/cron",
+            "/cron/digest?at=",
+            "/cron/digest?ask=resume",
+            "/queues",
+            "/dead",
+            "/history",
+            "/metrics",
+        ):
+            shown = page.ask(path)
+            assert 200 == shown.status, (path, shown.words)
+        assert "may not" not in page.ask("/cron").words
+    with serving(as_role(dsn, "read"), tmp_path) as page:
+        refused = page.change("pause", name="digest")
+        assert 503 == refused.status
+        assert "permission denied" in refused.words

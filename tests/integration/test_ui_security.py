@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -258,6 +260,21 @@ def test_a_taken_port_is_told_with_the_remedy(dsn: str) -> None:
     assert "is taken" in refused.stderr
     assert "--port" in refused.stderr
     assert 2 == commands.run("ui", "--dsn", dsn, "--host", "no-such-host.invalid", "--token", TOKEN).returncode
+
+
+def test_what_is_not_installed_is_told_with_the_command_that_installs_it(dsn: str) -> None:
+    for package in ("starlette", "jinja2", "uvicorn"):
+        program = f"import sys; sys.modules[{package!r}] = None; from awa_cron.cli import main; main()"
+        told = subprocess.run(
+            [sys.executable, "-c", program, "ui", "--dsn", dsn],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env=commands.environment(),
+        )
+        assert 1 == told.returncode
+        assert f"{package}, which is not installed: pip install 'awa-cron[ui]'" in told.stderr
 
 
 def test_the_token_is_printed_once_and_logged_never(dsn: str, tmp_path: Path) -> None:

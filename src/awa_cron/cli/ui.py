@@ -62,9 +62,10 @@ def ui(
     try:
         from awa_cron.ui import security, server  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in EXTRA:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRA:
             raise
-        raise Failed(f"the page needs {error.name}, which is not installed: pip install 'awa-cron[ui]'") from error
+        raise Failed(f"the page needs {package}, which is not installed: pip install 'awa-cron[ui]'") from error
     schema = Schema(target.schema)
     loopback = security.is_loopback(host)
     if not loopback and token is None:

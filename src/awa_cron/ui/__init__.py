@@ -7,6 +7,8 @@
     pages      what each page shows
     changes    what each form does
     drawn      templates to HTML
+    monitor    /metrics and /health
+    timeline   what became of past instants, and what comes
     words      times and values as people read them
 
 What it shows and does comes from the client's verbs; the command line has them all too.

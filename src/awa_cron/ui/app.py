@@ -27,7 +27,7 @@ from awa_cron.errors import (
     SchemaMismatch,
     UnknownTimezone,
 )
-from awa_cron.ui import pages, words
+from awa_cron.ui import monitor, pages, words
 from awa_cron.ui.changes import CHANGES
 from awa_cron.ui.desk import ZONE, Desk, Reader
 from awa_cron.ui.drawn import Drawn, static
@@ -77,6 +77,8 @@ class _App:
             page("/queues", pages.queues),
             page("/dead", pages.dead),
             page("/history", pages.history),
+            Route("/metrics", self._metrics, methods=["GET"]),
+            Route("/health", self._health, methods=["GET"]),
             Route("/zone", _zone, methods=["GET"]),
             Route("/do/{change}", self._change, methods=["POST"]),
             Route("/sign-in", self._sign_in, methods=["POST"]),
@@ -109,6 +111,15 @@ class _App:
         if said:
             response.delete_cookie(SAID)
         return response
+
+    async def _metrics(self, _request: Request) -> Response:
+        try:
+            return await monitor.metrics(self._desk)
+        except AwaCronError as error:
+            return self._failed(error)
+
+    async def _health(self, _request: Request) -> Response:
+        return await monitor.health(self._desk)
 
     async def _change(self, request: Request) -> Response:
         try:

@@ -10,7 +10,7 @@ import dataclasses
 import enum
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import islice
@@ -228,10 +228,11 @@ def _oddities(schedule: StoredSchedule, marks: dict[Mark, list[datetime]]) -> li
     return said
 
 
-def _near_changes(schedule: StoredSchedule, fires: Iterable[datetime]) -> Iterator[datetime]:
-    """Yield the fires within a day of a change of the zone's offset."""
+def _near_changes(schedule: StoredSchedule, fires: list[datetime]) -> Iterator[datetime]:
+    """Yield the fires within a day of a change of the zone's offset; usually there is none."""
     tz, day = cronexpr.zone(schedule.timezone), timedelta(days=1)
+    if not fires or cronexpr.clock_change(tz, fires[0] - day, fires[-1] + day) is None:
+        return
     for fire in fires:
-        offsets = {(fire + step).astimezone(tz).utcoffset() for step in (-day, timedelta(0), day)}
-        if len(offsets) > 1:
+        if len({(fire + step).astimezone(tz).utcoffset() for step in (-day, timedelta(0), day)}) > 1:
             yield fire

@@ -1,0 +1,69 @@
+"""An operator's verb for numbers: what a monitor wants to know, read from the database, so right whoever leads."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime
+from typing import Final
+
+from awa_cron.actions import asking
+from awa_cron.operating.connected import Connected
+
+LATELY_S: Final = 300.0
+EVENTS_LOOKED_AT: Final = 10_000
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class QueueDepth:
+    """The jobs of one queue in one state.
+
+    Attributes:
+        oldest_s: For how long the oldest of them could have run.
+    """
+
+    queue: str
+    state: str
+    jobs: int
+    oldest_s: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """Numbers for a monitor.
+
+    Attributes:
+        now: The database's clock when they were read.
+        last_event_id: How far the event log has come; 0 while it is empty.
+        last_event_at: When its newest event was written.
+        fires: Fires that became jobs within ``LATELY_S``, among the newest events.
+        lateness_s: Of these, from their instants to their jobs: the median, the 99th percentile and the most.
+        depths: By queue and state, unfinished and dead jobs only.
+    """
+
+    now: datetime
+    last_event_id: int
+    last_event_at: datetime | None
+    fires: int
+    lateness_s: tuple[float, float, float] | None
+    depths: tuple[QueueDepth, ...]
+
+
+class FigureVerbs(Connected):
+    """Count."""
+
+    async def figures(self) -> Figures:
+        """Return the numbers for a monitor."""
+        async with self._connected().session() as connection, asking("figures"):
+            recent = await connection.fetchrow(
+                self.schema.statement("queries/recent_fires"), EVENTS_LOOKED_AT, LATELY_S
+            )
+            depths = await connection.fetch(self.schema.statement("queries/queue_depth"))
+        assert recent is not None
+        return Figures(
+            now=recent["now"],
+            last_event_id=recent["last_event_id"] or 0,
+            last_event_at=recent["last_event_at"],
+            fires=recent["fires"],
+            lateness_s=(recent["p50_s"], recent["p99_s"], recent["max_s"]) if recent["fires"] else None,
+            depths=tuple(QueueDepth(**dict(row)) for row in depths),
+        )
