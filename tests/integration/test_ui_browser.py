@@ -411,6 +411,25 @@ def test_what_the_page_shows_of_a_timeline_is_told_in_words_too(tab: Tab) -> Non
     assert tab.locator("svg .t-pause").count() == 1
 
 
+def test_who_leads_and_since_when(browser: Browser, scene: str, page: Page, tmp_path: Path) -> None:
+    """Its picture is docs/cron-page.png."""
+    (tmp_path / "app.py").write_text("import awa_cron\nclient = awa_cron.Client()\n")
+    with (
+        commands.running("run", "app:client", "--no-work", "--dsn", scene, cwd=tmp_path),
+        a_tab(browser, viewport={"width": 1180, "height": 860}) as tab,
+    ):
+        commands.eventually(lambda: page.ask("/health").status == 200, "somebody leads")
+        tab.goto(page.opening)
+        elected = rows(scene, "SELECT actor FROM awa.cron_events WHERE action = 'acquire_leader' ORDER BY id DESC")[
+            0
+        ][0]
+        leader = " ".join(tab.locator("#leader").inner_text().split())
+        assert leader.startswith(f"led by {elected}, for ")
+        tab.get_by_role("button", name="Trigger invoice_run").click()
+        tab.goto(page.origin + "/cron")
+        picture(tab, "readme", whole=False)
+
+
 def test_a_page_without_its_database_says_so_and_comes_back(
     browser: Browser, server_dsn: str, tmp_path: Path
 ) -> None:

@@ -75,10 +75,10 @@ def a_tab(browser: Browser, **options: Any) -> Iterator[Tab]:
     assert [] == foreign, "the page works without internet"
 
 
-def picture(tab: Tab, name: str) -> None:
-    """Leave a picture of the whole page as an artefact."""
+def picture(tab: Tab, name: str, *, whole: bool = True) -> None:
+    """Leave a picture of the page as an artefact."""
     PICTURES.mkdir(parents=True, exist_ok=True)
-    tab.screenshot(path=PICTURES / f"{name}.png", full_page=True)
+    tab.screenshot(path=PICTURES / f"{name}.png", full_page=whole)
 
 
 def beside(ask: Callable[..., Answer], *arguments: Any) -> Answer:
