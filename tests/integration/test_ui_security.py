@@ -184,6 +184,8 @@ def test_every_name_is_shown_as_text_and_its_links_lead_to_it(dsn: str, tmp_path
         listed = page.ask("/cron")
         links = [html.unescape(part.partition('"')[0]) for part in listed.text.split('class="name" href="')[1:]]
         assert len(NAMES) == len(links)
+        steps = [link for link in links if link.partition("?")[0].rpartition("/")[2] in {".", ".."}]
+        assert [] == steps, "browsers take these for steps between folders"
         answers = [page.ask(path) for path in ("/cron?q=<i>", "/queues", "/dead?queue=<u>", "/history")]
         for link in links:
             answers += [page.ask(link), page.ask(link + ("&" if "?" in link else "?") + "ask=resume")]
