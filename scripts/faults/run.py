@@ -176,9 +176,9 @@ class Run:
                 "program": [str(step) for step in self.steps],
                 "diary": self.diary,
                 "windows": books.windows | aside.windows,
-                "tlc_rejects": judged.rejections[:5],
+                "tlc_rejects": judged.rejections,
                 "tlc_does_not_notice": judged.unnoticed,
-                "tlc_and_verify_disagree": judged.disagreements[:5],
+                "tlc_and_verify_disagree": judged.disagreements[: traces.SHOWN],
             }
         return report
 

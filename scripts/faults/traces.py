@@ -31,6 +31,9 @@ OF_EACH_POLICY: Final = 40
 INSTANTS: Final = 60
 """The most fires of a window: catching up an hour in one event is too much for TLC."""
 
+SHOWN: Final = 5
+"""The most rejected windows that are shown."""
+
 _SCHEMA: Final = Schema()
 
 
@@ -42,7 +45,8 @@ class Judged:
         missing: Why TLC was not asked, or did not answer.
         in_the_log: How many windows the log has.
         too_large: Of those, the ones that no sample can have.
-        rejections: Of the windows that really happened, those that are no behaviour of the spec.
+        rejected: How many of the windows that really happened are no behaviour of the spec.
+        rejections: The first of them, each with its smallest piece that is none.
         unnoticed: Falsified windows that TLC accepts.
         disagreements: Windows of which ``awa-cron verify`` says something else.
     """
@@ -50,6 +54,7 @@ class Judged:
     missing: str | None = None
     windows: int = 0
     accepted: int = 0
+    rejected: int = 0
     falsified: int = 0
     in_the_log: int = 0
     too_large: int = 0
@@ -64,7 +69,7 @@ class Judged:
         counts = {
             "windows": self.windows,
             "accepted": self.accepted,
-            "rejected": len(self.rejections),
+            "rejected": self.rejected,
             "falsified": self.falsified,
             "falsified_rejected": self.falsified - len(self.unnoticed),
             "in_the_log": self.in_the_log,
@@ -78,7 +83,7 @@ class Judged:
         if self.missing is not None:
             return {"tlc_was_asked": False} if required else {}
         return {
-            "tlc_accepts_what_happened": self.windows > 0 and not self.rejections,
+            "tlc_accepts_what_happened": self.windows > 0 and not self.rejected,
             "tlc_rejects_what_is_falsified": self.falsified > 0 and not self.unnoticed,
             "tlc_and_verify_agree": not self.disagreements,
         }
@@ -129,7 +134,9 @@ def _judge(runner: Runner, judged: Judged, windows: Sequence[Window], pass_limit
         if answer.accepted:
             judged.accepted += 1
         else:
-            judged.rejections.append(_rejection(runner, answer, pass_limit))
+            judged.rejected += 1
+            if len(judged.rejections) < SHOWN:
+                judged.rejections.append(_rejection(runner, answer, pass_limit))
     for (how, _), answer in zip(false, answers[len(real) :], strict=True):
         judged.disagreements += _disagreement(answer, pass_limit, how)
         if answer.accepted:
