@@ -15,18 +15,20 @@ import itertools
 import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Literal
 
 import asyncpg
 
 from awa_cron import firing, rows, telemetry
 from awa_cron.errors import DatabaseError, StoredScheduleInvalid
-from awa_cron.model import Dropped, FrozenFires, Job, Schedule, ScheduleState, aware
+from awa_cron.model import Dropped, FrozenFires, Job, Kind, NotedNext, Schedule, ScheduleState, aware
 from awa_cron.sql import DRIVER_ERRORS, Connection, Schema, told
 
 LOST_RACE = ("40001", "40P01")
 """SQLSTATEs that mean another transaction was first: serialization failure and deadlock."""
+
+BEFORE_ALL = datetime.min.replace(tzinfo=UTC)  # the driver's value for -infinity
 
 RACES = 20
 """How often an action that has to happen is asked again after a lost race; at READ COMMITTED it loses none."""
@@ -34,10 +36,28 @@ RACES = 20
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CronState:
-    """What ``read_cron_state`` saw: the clock and the unpaused schedules, in no particular order."""
+    """What ``read_cron_state`` saw: the clock, and unpaused schedules in the order of the page."""
 
     now: datetime
     schedules: tuple[ScheduleState, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A part of the schedules.
+
+    Attributes:
+        kind: Which schedules.
+        after: The row that the page follows; None for the first page.
+        size: The most rows; None for all.
+    """
+
+    kind: Kind = Kind.ALL
+    after: ScheduleState | None = None
+    size: int | None = None
+
+
+EVERYTHING = Page()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,16 +145,31 @@ async def ping_leader(connection: Connection, schema: Schema) -> Leadership:
 
 
 @telemetry.reading
-async def read_cron_state(connection: Connection, schema: Schema, *, clock: datetime | None = None) -> CronState:
-    """Read the clock and every schedule that is not paused, in one statement.
+async def read_cron_state(
+    connection: Connection, schema: Schema, page: Page = EVERYTHING, *, clock: datetime | None = None
+) -> CronState:
+    """Read the clock and a page of the schedules that are not paused, in one statement.
 
     Spec: ReadCronState; ``firing.freeze`` chooses the fires from the result.
+
+    Args:
+        connection: Any session.
+        schema: Where the schedules are.
+        page: Which of them; what is due comes in the order of the next fires, all else in that of the names.
+        clock: Instead of the database's.
 
     Raises:
         DatabaseError: The server refused or the connection is gone.
     """
     async with asking("read_cron_state"):
-        found = await connection.fetch(schema.statement("read_cron_state"), checked(clock))
+        found = await connection.fetch(
+            schema.statement("read_cron_state"),
+            checked(clock),
+            page.kind,
+            BEFORE_ALL if page.after is None or page.after.next_fire_at is None else page.after.next_fire_at,
+            "" if page.after is None else page.after.name,
+            page.size,
+        )
     return CronState(
         now=found[0]["now"],
         schedules=tuple(rows.schedule_state(row) for row in found if row["name"] is not None),
@@ -187,12 +222,45 @@ async def atomic_enqueue(
                 actor,
                 checked(clock),
                 [frozen.read_at for frozen in batch],
+                [frozen.next_fire_at for frozen in batch],
             )
     except DatabaseError as error:
         if lost_race(error):
             return {}
         raise
     return {row["name"]: tuple(row["job_ids"]) for row in marked}
+
+
+async def note_next(connection: Connection, schema: Schema, noted: Sequence[NotedNext]) -> tuple[str, ...]:
+    """Write back the next fires that a pass has worked out.
+
+    Spec: NoteNext.
+
+    Returns:
+        The names that were as read; the others are left alone.
+
+    Raises:
+        DatabaseError: The server refused or the connection is gone; nothing was written.
+    """
+    if not noted:
+        return ()
+    reads = [each.read for each in noted]
+    try:
+        async with asking("note_next"):
+            written = await connection.fetch(
+                schema.statement("note_next"),
+                [read.name for read in reads],
+                [read.last_enqueued_at for read in reads],
+                [read.cron_expr for read in reads],
+                [read.timezone for read in reads],
+                [read.anchored_at for read in reads],
+                [each.next_fire_at for each in noted],
+            )
+    except DatabaseError as error:
+        if lost_race(error):
+            return ()
+        raise
+    return tuple(row["name"] for row in written)
 
 
 async def pause(
@@ -283,7 +351,7 @@ async def sync(
     if not found:
         return SyncResult(outcomes=(), lost=())
     defined = {schedule.name: schedule for schedule in schedules}
-    plans = {row["defined_name"]: _plan(row, pass_limit) for row in found}
+    plans = {row["defined_name"]: _plan(row, defined[row["defined_name"]], pass_limit) for row in found}
     try:
         # The lock comes first, so that the statement's snapshot and clock come after everything that had it before.
         async with asking("sync"), connection.transaction(isolation="read_committed"):
@@ -355,15 +423,21 @@ def lost_race(error: DatabaseError) -> bool:
     return isinstance(error.__cause__, asyncpg.PostgresError) and error.__cause__.sqlstate in LOST_RACE
 
 
-def _plan(row: rows.Row, pass_limit: int) -> rows.SyncPlan:
-    """Decide what a definition's write carries: the row it expects, and the fires it settles."""
-    if not row["redefined"] or row["row_version"] is None:
+def _plan(row: rows.Row, defined: Schedule, pass_limit: int) -> rows.SyncPlan:
+    """Decide what a definition's write carries: the row it expects, the fires it settles, the fire that is next."""
+    if not row["redefined"]:
         return rows.SyncPlan(row_version=row["row_version"])
+    plan = rows.SyncPlan(
+        row_version=row["row_version"],
+        next_fire_at=firing.next_fire(defined.cron_expr, defined.timezone, row["now"]),
+    )
+    if row["row_version"] is None:
+        return plan
     try:
         fires, dropped = firing.settle(rows.schedule_state(row), row["now"], pass_limit)
     except StoredScheduleInvalid as error:
-        return rows.SyncPlan(row_version=row["row_version"], unreadable=str(error))
-    return rows.SyncPlan(row_version=row["row_version"], fires=fires, dropped=dropped)
+        return dataclasses.replace(plan, unreadable=str(error))
+    return dataclasses.replace(plan, fires=fires, dropped=dropped)
 
 
 @asynccontextmanager

@@ -1,19 +1,39 @@
 """Which fires of a stored schedule become jobs now. Pure: the clock is an argument.
 
-Spec: ``Due`` and ``Chosen``. Source: ADR-007, "Missed-fire policy".
+Spec: ``Due`` and ``Chosen``; ``FirstAfter`` and ``DerivedNext`` of ``AwaCronNext``.
+Source: ADR-007, "Missed-fire policy".
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import MAXYEAR, MINYEAR, datetime
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
+from functools import lru_cache
 from itertools import islice
+from typing import NamedTuple
 
 from awa_cron import cronexpr
 from awa_cron.errors import AwaCronError, StoredScheduleInvalid
-from awa_cron.model import Dropped, FrozenFires, MissedFirePolicy, ScheduleState
+from awa_cron.model import NEVER, Dropped, FrozenFires, MissedFirePolicy, NotedNext, ScheduleState
 
 MAX_DROPPED_COUNTED = 1_000
+REMEMBERED = 20_000
+"""Searches that are kept, by expression, zone and second."""
+BEGINNING = datetime.min.replace(tzinfo=UTC)
+
+
+class Evaluated(NamedTuple):
+    """What a pass makes of the rows that it has read.
+
+    Attributes:
+        frozen: What is due.
+        noted: Rows with nothing due whose next fire is another than they say.
+        broken: Rows that cannot be evaluated, with the reason: one bad row stops nothing.
+    """
+
+    frozen: list[FrozenFires]
+    noted: list[NotedNext]
+    broken: list[tuple[ScheduleState, StoredScheduleInvalid]]
 
 
 def chosen_fires(state: ScheduleState, now: datetime, limit: int) -> tuple[datetime, ...]:
@@ -27,40 +47,80 @@ def chosen_fires(state: ScheduleState, now: datetime, limit: int) -> tuple[datet
     Raises:
         StoredScheduleInvalid: The row cannot be evaluated.
     """
-    if state.paused_at is not None:
-        return ()
+    return () if state.paused_at is not None else _chosen(state, now, limit)[0]
+
+
+def freeze(states: Iterable[ScheduleState], now: datetime, limit: int) -> Evaluated:
+    """Choose the fires of one pass, and work out the next fire of each row. Paused rows are left out."""
+    evaluated = Evaluated([], [], [])
+    for state in states:
+        if state.paused_at is not None:
+            continue
+        try:
+            fires, following = _chosen(state, now, limit)
+        except StoredScheduleInvalid as error:
+            evaluated.broken.append((state, error))
+            continue
+        if fires:
+            evaluated.frozen.append(FrozenFires(read=state, fires=fires, read_at=now, next_fire_at=following))
+        elif state.next_fire_at != following:
+            evaluated.noted.append(NotedNext(read=state, next_fire_at=following))
+    return evaluated
+
+
+def next_fire(cron_expr: str, timezone: str, after: datetime) -> datetime:
+    """Return the first fire after an instant, ``NEVER`` if there is none.
+
+    Spec: ``FirstAfter``.
+
+    Raises:
+        InvalidSchedule: The expression or the zone cannot be read.
+    """
+    return _next(cron_expr, timezone, _second(after))
+
+
+def _chosen(state: ScheduleState, now: datetime, limit: int) -> tuple[tuple[datetime, ...], datetime]:
+    """Return the fires that become jobs, pause or not, and the fire that then is the next.
+
+    Spec: ``Chosen``, and ``DerivedNext`` of the row after it.
+    """
     after, policy = _readable(state)
     try:
-        match policy:
-            case MissedFirePolicy.COALESCE:
-                latest = cronexpr.latest_due(state.cron_expr, state.timezone, after=after, until=now)
-                return () if latest is None else (latest,)
-            case MissedFirePolicy.CATCH_UP:
-                due = cronexpr.due_fires(state.cron_expr, state.timezone, after=after, until=now)
-                return tuple(islice(due, limit))
+        if policy is MissedFirePolicy.COALESCE:
+            latest = _latest(state.cron_expr, state.timezone, _second(now))
+            if latest is not None and latest > after:
+                return (latest,), _next(state.cron_expr, state.timezone, latest)
+            return (), _next(state.cron_expr, state.timezone, _second(after))
+        first = _next(state.cron_expr, state.timezone, _second(after))
+        if first > now:
+            return (), first
+        second = _next(state.cron_expr, state.timezone, first)
+        if second > now or limit == 1:
+            return (first,), second
+        due = cronexpr.due_fires(state.cron_expr, state.timezone, after=after, until=now)
+        fires = tuple(islice(due, limit))
+        return fires, _next(state.cron_expr, state.timezone, fires[-1])
     except AwaCronError as error:
         raise _broken(state, str(error)) from error
 
 
-def freeze(
-    states: Iterable[ScheduleState], now: datetime, limit: int
-) -> tuple[list[FrozenFires], list[tuple[ScheduleState, StoredScheduleInvalid]]]:
-    """Choose the fires of one pass.
+# Many schedules share an expression and a zone, and fall due together.
 
-    Returns:
-        What is due, and beside it each row that cannot be evaluated with the reason: one bad row stops nothing.
-    """
-    frozen: list[FrozenFires] = []
-    broken: list[tuple[ScheduleState, StoredScheduleInvalid]] = []
-    for state in states:
-        try:
-            fires = chosen_fires(state, now, limit)
-        except StoredScheduleInvalid as error:
-            broken.append((state, error))
-            continue
-        if fires:
-            frozen.append(FrozenFires(read=state, fires=fires, read_at=now))
-    return frozen, broken
+
+@lru_cache(maxsize=REMEMBERED)
+def _latest(cron_expr: str, timezone: str, until: datetime) -> datetime | None:
+    return cronexpr.latest_due(cron_expr, timezone, after=BEGINNING, until=until)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _next(cron_expr: str, timezone: str, after: datetime) -> datetime:
+    found = cronexpr.next_fires(cron_expr, timezone, after=after, count=1)
+    return found[0] if found else NEVER
+
+
+def _second(time: datetime) -> datetime:
+    """Return the second of an instant. Fires are whole seconds, so before and after it they are the same."""
+    return time.replace(microsecond=0)
 
 
 def problem(state: ScheduleState) -> str | None:

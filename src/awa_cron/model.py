@@ -26,6 +26,20 @@ else:
     Args = TypeVar("Args")
 
 
+NEVER = datetime.max.replace(tzinfo=UTC)
+"""The next fire of a schedule that has none left; the driver's value for ``infinity``."""
+
+
+class Kind(enum.StrEnum):
+    """Which schedules a pass reads. Spec: ``Kinds`` of ``AwaCronNext``."""
+
+    DUE = "due"
+    """Those whose next fire is due."""
+    UNKNOWN = "unknown"
+    """Those whose next fire nobody has worked out yet."""
+    ALL = "all"
+
+
 class MissedFirePolicy(enum.StrEnum):
     """What becomes of fires that fell due while nobody evaluated. Source: ADR-007, "Missed-fire policy"."""
 
@@ -72,7 +86,11 @@ class Schedule:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleState:
-    """What evaluating a stored schedule needs. It may be unreadable: rows can be written by hand."""
+    """What evaluating a stored schedule needs. It may be unreadable: rows can be written by hand.
+
+    Attributes:
+        next_fire_at: No fire that counts comes before it; ``NEVER`` if none is left, None where it is unknown.
+    """
 
     name: str
     cron_expr: str
@@ -81,6 +99,7 @@ class ScheduleState:
     last_enqueued_at: datetime | None
     anchored_at: datetime
     paused_at: datetime | None
+    next_fire_at: datetime | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +134,7 @@ class FrozenFires:
         read: The row exactly as read; the conditional write compares with it.
         fires: Ascending, at least one, whole seconds.
         read_at: The clock of the read, which the event tells; None where nobody knows it.
+        next_fire_at: The fire that follows the last of ``fires``; ``NEVER`` or None as in ``ScheduleState``.
 
     Raises:
         InvalidArgument: It is not so, or a datetime has no zone.
@@ -123,6 +143,7 @@ class FrozenFires:
     read: ScheduleState
     fires: tuple[datetime, ...]
     read_at: datetime | None = None
+    next_fire_at: datetime | None = None
 
     def __post_init__(self) -> None:
         aware(self.read.anchored_at, "anchored_at")
@@ -130,6 +151,8 @@ class FrozenFires:
             aware(self.read.last_enqueued_at, "last_enqueued_at")
         if self.read_at is not None:
             aware(self.read_at, "read_at")
+        if self.next_fire_at is not None:
+            aware(self.next_fire_at, "next_fire_at")
         instants = [aware(fire, "fire") for fire in self.fires]
         if not instants or any(fire.microsecond for fire in instants):
             raise InvalidArgument(f"fires of {self.name!r} are {self.fires!r}: at least one, of whole seconds")
@@ -140,6 +163,14 @@ class FrozenFires:
     def name(self) -> str:
         """The schedule."""
         return self.read.name
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class NotedNext:
+    """The next fire of a schedule that has nothing due, and the row from which it was worked out."""
+
+    read: ScheduleState
+    next_fire_at: datetime
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

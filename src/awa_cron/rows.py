@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import MAXYEAR, datetime
 from typing import Any, Protocol
 
 from awa_cron import firing
 from awa_cron.model import (
+    NEVER,
     DeadJob,
     Dropped,
     Event,
@@ -37,12 +38,14 @@ class SyncPlan:
         fires: Fires of the old definition that become jobs, ascending.
         dropped: Due instants of the old definition that do not.
         unreadable: Why the old definition could not be settled, if it could not.
+        next_fire_at: The first fire of the new definition after the clock of the read.
     """
 
     row_version: str | None
     fires: tuple[datetime, ...] = ()
     dropped: Dropped | None = None
     unreadable: str | None = None
+    next_fire_at: datetime | None = None
 
 
 def definitions(schedules: Iterable[Schedule], plans: Mapping[str, SyncPlan] | None = None) -> str:
@@ -68,9 +71,14 @@ def _definition(schedule: Schedule, plans: Mapping[str, SyncPlan] | None) -> str
         columns["row_version"] = plan.row_version
         columns["fires"] = [fire.isoformat() for fire in plan.fires]
         columns["dropped"] = _dropped(plan)
+        columns["next_fire_at"] = _instant(plan.next_fire_at)
     text = json.dumps(columns, ensure_ascii=False)
     # args and metadata are JSON text already, and keep their numbers as they were registered.
     return f'{text[:-1]},"args":{schedule.args_json},"metadata":{schedule.metadata_json}}}'
+
+
+def _instant(time: datetime | None) -> str | None:
+    return None if time is None else "infinity" if time == NEVER else time.isoformat()
 
 
 def _dropped(plan: SyncPlan) -> dict[str, Any] | None:
@@ -88,7 +96,22 @@ def _dropped(plan: SyncPlan) -> dict[str, Any] | None:
 
 def schedule_state(row: Row) -> ScheduleState:
     """Return what evaluating a stored schedule needs."""
-    return ScheduleState(**{field.name: row[field.name] for field in dataclasses.fields(ScheduleState)})
+    return ScheduleState(
+        name=row["name"],
+        cron_expr=row["cron_expr"],
+        timezone=row["timezone"],
+        missed_fire_policy=row["missed_fire_policy"],
+        last_enqueued_at=row["last_enqueued_at"],
+        anchored_at=row["anchored_at"],
+        paused_at=row["paused_at"],
+        next_fire_at=_next_fire(row),
+    )
+
+
+def _next_fire(row: Row) -> datetime | None:
+    """Return the next fire; the driver's value for infinity has no zone."""
+    stored: datetime | None = row["next_fire_at"]
+    return NEVER if stored is not None and stored.year == MAXYEAR else stored
 
 
 def stored_schedule(row: Row) -> StoredSchedule:
@@ -97,6 +120,7 @@ def stored_schedule(row: Row) -> StoredSchedule:
     return StoredSchedule(
         **{name: row[name] for name in names}
         | {
+            "next_fire_at": _next_fire(row),
             "broken": firing.problem(schedule_state(row)) or _refused(row),
             "args": json.loads(row["args"]),
             "metadata": json.loads(row["metadata"]),

@@ -8,18 +8,20 @@ import random
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
-import asyncpg
-
-from awa_cron import actions, firing, telemetry
+from awa_cron import actions, telemetry
 from awa_cron.database import Database
 from awa_cron.errors import DatabaseError, LeadershipLost
+from awa_cron.evaluator import Evaluator
 from awa_cron.leader import Leader
-from awa_cron.model import FrozenFires, Schedule
+from awa_cron.model import Kind, Schedule
 from awa_cron.queue_watch import watch_queues
 
 log = logging.getLogger(__name__)
 
 SYNC_ATTEMPTS = 5
+SWEPT_AT_ONCE = 200
+SWEEP_RESTS = 20
+"""A sweep rests so many times as long as it works."""
 PAST_THE_SECOND_S = 0.005
 """A pass starts this long after a whole second of the database's clock, when fires have just fallen due."""
 
@@ -46,7 +48,7 @@ class Scheduler:
         self._actor = actor
         self._clock = clock
         self._leader = Leader(database, actor)
-        self._reported: dict[str, str] = {}
+        self._evaluator = Evaluator(database, actor, clock)
 
     @property
     def leading(self) -> bool:
@@ -92,7 +94,7 @@ class Scheduler:
         log.warning("schedules not synced yet, others keep changing them", extra={"schedules": sorted(lost)})
 
     @telemetry.evaluation
-    async def evaluate(self) -> datetime:
+    async def evaluate(self, kind: Kind = Kind.ALL) -> datetime:
         """Make one pass: read, choose the fires, enqueue.
 
         Returns:
@@ -101,48 +103,7 @@ class Scheduler:
         Raises:
             DatabaseError: The database cannot be asked.
         """
-        async with self._database.session() as connection:
-            state = await actions.read_cron_state(connection, self._database.schema, clock=self._now())
-        frozen, broken = firing.freeze(state.schedules, state.now, self._database.settings.pass_limit)
-        refused = await self._enqueue(frozen)
-        self._report({each.name: str(error) for each, error in broken} | refused)
-        return state.now
-
-    async def _enqueue(self, batch: Sequence[FrozenFires]) -> dict[str, str]:
-        """Enqueue a batch; a schedule whose jobs the database refuses is found by halving, and left out.
-
-        Returns:
-            The refused schedules, with the reasons.
-        """
-        if not batch:
-            return {}
-        try:
-            async with self._database.session() as connection:
-                enqueued = await actions.atomic_enqueue(
-                    connection, self._database.schema, batch, actor=self._actor, clock=self._now()
-                )
-        except DatabaseError as error:
-            if not _refused_content(error):
-                raise
-            if len(batch) == 1:
-                # Without the details, which show the job's id: the reason must be the same in every pass.
-                return {batch[0].name: f"its jobs are refused: {str(error.__cause__).partition(chr(10))[0]}"}
-            middle = len(batch) // 2
-            return await self._enqueue(batch[:middle]) | await self._enqueue(batch[middle:])
-        for frozen in batch:
-            fields = {"schedule": frozen.name, "fires": [fire.isoformat() for fire in frozen.fires]}
-            if frozen.name in enqueued:
-                log.info("enqueued", extra=fields | {"jobs": list(enqueued[frozen.name])})
-            else:
-                log.info("lost the race", extra=fields)
-        return {}
-
-    def _report(self, broken: dict[str, str]) -> None:
-        """Say of each schedule that cannot be evaluated why, once per reason."""
-        for name, reason in broken.items():
-            if self._reported.get(name) != reason:
-                log.error("schedule is broken and skipped", extra={"schedule": name, "reason": reason})
-        self._reported = broken
+        return await self._evaluator.make_pass(kind)
 
     async def _sync_forever(self) -> None:
         while True:
@@ -179,7 +140,9 @@ class Scheduler:
         lost: BaseException | None = None
         try:
             async with asyncio.TaskGroup() as duties:
-                duties.create_task(self._evaluate_forever(), name="awa_cron evaluate")
+                duties.create_task(self._evaluate_forever(Kind.DUE), name="awa_cron evaluate")
+                duties.create_task(self._evaluate_forever(Kind.UNKNOWN), name="awa_cron learn")
+                duties.create_task(self._sweep_forever(), name="awa_cron sweep")
                 duties.create_task(self._ping_forever(), name="awa_cron ping")
                 duties.create_task(self._leader.wait_lost(), name="awa_cron session")
                 duties.create_task(watch_queues(self._database), name="awa_cron queues")
@@ -190,18 +153,29 @@ class Scheduler:
             # Not raised in the clause above: Python before 3.11.4 would wrap it in a group.
             raise lost from None
 
-    async def _evaluate_forever(self) -> None:
+    async def _evaluate_forever(self, kind: Kind) -> None:
         interval_s = self._database.settings.evaluate_interval_s
         time = asyncio.get_running_loop().time
         while True:
             started = time()
             now: datetime | None = None
             try:
-                now = await self.evaluate()
+                now = await self.evaluate(kind)
             except DatabaseError as error:
                 log.warning("cannot evaluate", extra={"error": str(error)})
             # A pass that took longer than the interval is followed by one pass, not by one for each missed.
             await asyncio.sleep(max(0.0, _until_next_pass_s(now, interval_s) - (time() - started)))
+
+    async def _sweep_forever(self) -> None:
+        """Evaluate every schedule now and then: another release may have worked out its next fire."""
+        while True:
+            try:
+                await self._evaluator.make_pass(
+                    Kind.ALL, page_size=SWEPT_AT_ONCE, pause_s=lambda busy_s: busy_s * SWEEP_RESTS
+                )
+            except DatabaseError as error:
+                log.warning("cannot sweep", extra={"error": str(error)})
+            await asyncio.sleep(self._database.settings.sweep_interval_s)
 
     async def _ping_forever(self) -> None:
         while True:
@@ -220,15 +194,6 @@ def _until_next_pass_s(now: datetime | None, interval_s: float) -> float:
         seconds=interval_s
     )
     return interval_s - past.total_seconds() + PAST_THE_SECOND_S
-
-
-def _refused_content(error: DatabaseError) -> bool:
-    """Tell whether the server refused the data of a statement, which another batch may not share.
-
-    The classes: data exceptions, constraints, limits, and what a trigger of the user's raises.
-    """
-    cause = error.__cause__
-    return isinstance(cause, asyncpg.PostgresError) and (cause.sqlstate or "")[:2] in {"22", "23", "54", "P0"}
 
 
 def _log_sync(outcome: actions.SyncOutcome) -> None:

@@ -14,6 +14,7 @@ class Settings:
 
     Attributes:
         evaluate_interval_s: The leader reads the schedules and enqueues what is due this often.
+        sweep_interval_s: The leader looks at every schedule this often, beside its passes, to check its next fire.
         sync_interval_s: Every instance writes its own schedules this often, leader or not.
         ping_interval_s: The leader asks whether its session still holds the lock this often.
         ping_timeout_s: A ping that takes longer counts as failed.
@@ -28,6 +29,7 @@ class Settings:
     """
 
     evaluate_interval_s: float = 1.0
+    sweep_interval_s: float = 3600.0
     sync_interval_s: float = 60.0
     ping_interval_s: float = 30.0
     ping_timeout_s: float = 5.0

@@ -223,7 +223,7 @@ async def test_p14_paused_and_unreadable_rows_are_not_tried(dsn: str, connection
     await write_row(connection, "broken", "61 * * * *", last_enqueued_at=last)
     await write_row(connection, "good", last_enqueued_at=last)
     state = await actions.read_cron_state(connection, Schema(), clock=at("2026-01-01 01:00"))
-    frozen, broken = firing.freeze(state.schedules, at("2026-01-01 01:00"), 100)
+    frozen, _, broken = firing.freeze(state.schedules, at("2026-01-01 01:00"), 100)
     assert {"broken", "good"} == {each.name for each in state.schedules}, "P14: a paused row is not even read"
     assert (["good"], ["broken"]) == ([each.name for each in frozen], [each.name for each, _ in broken])
 

@@ -106,7 +106,7 @@ async def test_d02_a_last_of_microseconds_is_compared_as_read(connection: Sessio
     by_hand = at("2026-01-01 10:00:00.123456")
     await write_row(connection, last_enqueued_at=by_hand)
     state = await actions.read_cron_state(connection, SCHEMA, clock=NOW)
-    frozen, _ = firing.freeze(state.schedules, NOW, 100)
+    frozen, *_ = firing.freeze(state.schedules, NOW, 100)
     won = await actions.atomic_enqueue(connection, SCHEMA, frozen, actor="t", clock=NOW)
     assert {"s"} == won.keys(), "D04: the value is passed exactly as read"
 
@@ -269,7 +269,7 @@ async def test_p13_a_pause_between_read_and_write_holds_the_fire(dsn: str, conne
     await write_row(connection, last_enqueued_at=T)
     async with a_session(dsn, level=level) as leader:
         state = await actions.read_cron_state(leader, SCHEMA, clock=NOW)
-        frozen, _ = firing.freeze(state.schedules, NOW, 100)
+        frozen, *_ = firing.freeze(state.schedules, NOW, 100)
         assert ["s"] == [each.name for each in frozen]
         await actions.pause(connection, SCHEMA, "s", by="ops")
         won = await actions.atomic_enqueue(leader, SCHEMA, frozen, actor="t", clock=NOW)
@@ -279,7 +279,7 @@ async def test_p13_a_pause_between_read_and_write_holds_the_fire(dsn: str, conne
 async def test_p10_a_stale_leader_does_no_harm(dsn: str, connection: Session) -> None:
     await write_row(connection, last_enqueued_at=T)
     state = await actions.read_cron_state(connection, SCHEMA, clock=NOW)
-    frozen, _ = firing.freeze(state.schedules, NOW, 100)
+    frozen, *_ = firing.freeze(state.schedules, NOW, 100)
     async with a_session(dsn) as new_leader:
         assert await enqueue_next(new_leader)
         later = at("2026-01-01 12:00")

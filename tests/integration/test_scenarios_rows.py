@@ -198,7 +198,7 @@ async def test_p14_problem_and_evaluation_agree() -> None:
     for change in ({"cron_expr": "x"}, {"timezone": "x"}, {"missed_fire_policy": "x"}):
         broken = ScheduleState(**state | change)
         assert firing.problem(broken) is not None
-        assert [broken] == [each for each, _ in firing.freeze([broken], T, 1)[1]]
+        assert [broken] == [each for each, _ in firing.freeze([broken], T, 1).broken]
 
 
 async def test_e05_what_registration_accepts_comes_back_from_the_database(dsn: str, connection: Session) -> None:
@@ -272,7 +272,7 @@ async def test_e06_ids_of_a_pass_belong_to_their_names(connection: Session) -> N
     for name in NAMES:
         await write_row(connection, name, last_enqueued_at=T, missed_fire_policy="catch_up")
     state = await actions.read_cron_state(connection, SCHEMA, clock=at("2026-01-01 13:00"))
-    frozen, _ = firing.freeze(state.schedules, at("2026-01-01 13:00"), 100)
+    frozen, *_ = firing.freeze(state.schedules, at("2026-01-01 13:00"), 100)
     made = await actions.atomic_enqueue(connection, SCHEMA, frozen, actor="t", clock=at("2026-01-01 13:00"))
     for name, ids in made.items():
         jobs = await connection.fetch(

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
 import asyncpg
 
 from awa_cron import actions, firing, registration
+from awa_cron.actions import Page
 from awa_cron.errors import DatabaseError
-from awa_cron.model import FrozenFires, Schedule
+from awa_cron.model import FrozenFires, Kind, NotedNext, Schedule
 from awa_cron.sql import Connection, Schema
+from tests.model.next_fire import check_never_late
 from tests.model.spec_state import Frozen, Row, State, Table
 
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
@@ -27,7 +29,8 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 _OBSERVE = """
 SELECT
     (SELECT coalesce(json_agg(json_build_array(
-        name, cron_expr, last_enqueued_at, anchored_at, paused_at IS NOT NULL)), '[]') FROM awa.cron_jobs)::text,
+        name, cron_expr, last_enqueued_at, anchored_at, paused_at IS NOT NULL, next_fire_at)), '[]')
+        FROM awa.cron_jobs)::text,
     (SELECT coalesce(json_agg(json_build_array(
         metadata ->> 'cron_name', metadata ->> 'cron_fire_time')), '[]') FROM awa.jobs)::text,
     (SELECT coalesce(json_agg(json_build_array(name, last_enqueued_at)), '[]') FROM awa.cron_events
@@ -53,11 +56,12 @@ class Instance:
         self.leader_pid: int | None = None
         self.work: asyncpg.Connection[asyncpg.Record] | None = None
         self.snapshot: list[FrozenFires] | None = None
+        self.noted: list[NotedNext] = []
 
     def step_down(self) -> None:
         if self.leader is not None:
             self.leader.terminate()
-        self.leader, self.leader_pid, self.believes, self.snapshot = None, None, False, None
+        self.leader, self.leader_pid, self.believes, self.snapshot, self.noted = None, None, False, None, []
 
 
 class Cluster:
@@ -67,6 +71,7 @@ class Cluster:
         dsn: A database of its own.
         instances: Their names.
         policies: The missed-fire policy of each schedule; the keys are all schedules.
+        definitions: Whether each definition fires at an instant.
         expressions: The cron expression of each definition.
         pass_limit: The most fires of a catch-up schedule in one pass.
         schema: Where the tables are; tests hand in one with broken statements.
@@ -78,6 +83,7 @@ class Cluster:
         *,
         instances: list[str],
         policies: Mapping[str, str],
+        definitions: Mapping[str, Callable[[int], bool]],
         expressions: Mapping[str, str],
         pass_limit: int,
         schema: Schema | None = None,
@@ -89,6 +95,7 @@ class Cluster:
             for name in policies
             for definition in expressions
         }
+        self._definitions = definitions
         self._expressions = expressions
         self._pass_limit = pass_limit
         self._schema = schema or Schema()
@@ -104,7 +111,7 @@ class Cluster:
         """Empty the tables and forget what the instances know; sessions that live stay, without the lock."""
         await self.operator.execute("DELETE FROM awa.cron_jobs; DELETE FROM awa.jobs; DELETE FROM awa.cron_events")
         for instance in self._instances.values():
-            instance.up, instance.believes, instance.snapshot = True, False, None
+            instance.up, instance.believes, instance.snapshot, instance.noted = True, False, None, []
             if instance.leader is not None and not instance.leader.is_closed():
                 await instance.leader.execute("SELECT pg_advisory_unlock_all()")
 
@@ -143,10 +150,16 @@ class Cluster:
 
     async def read_cron_state(self, now: int, i: str, _: object = None) -> None:
         instance = self._instances[i]
-        state = await actions.read_cron_state(await self._work(i), self._schema, clock=instant(now))
-        frozen, broken = firing.freeze(state.schedules, state.now, self._pass_limit)
-        assert not broken, broken
-        instance.snapshot = frozen or None
+        instance.snapshot, instance.noted = [], []
+        for kind in (Kind.DUE, Kind.UNKNOWN):
+            state = await actions.read_cron_state(
+                await self._work(i), self._schema, Page(kind=kind), clock=instant(now)
+            )
+            frozen, noted, broken = firing.freeze(state.schedules, state.now, self._pass_limit)
+            assert not broken, broken
+            instance.snapshot += frozen
+            instance.noted += noted
+        instance.snapshot = instance.snapshot or None
 
     async def atomic_enqueue(self, now: int, i: str) -> None:
         instance = self._instances[i]
@@ -157,6 +170,17 @@ class Cluster:
         instance.snapshot = None
 
     cas_fail = atomic_enqueue
+
+    @property
+    def noting(self) -> list[str]:
+        """The instances whose last pass has found next fires to be noted."""
+        return [name for name, each in self._instances.items() if each.noted]
+
+    async def note_next(self, i: str) -> None:
+        """NoteNext of AwaCronNext: nothing that AwaCron knows changes."""
+        instance = self._instances[i]
+        await actions.note_next(await self._work(i), self._schema, instance.noted)
+        instance.noted = []
 
     async def lose_leader(self, now: int, i: str) -> None:
         instance = self._instances[i]
@@ -231,8 +255,11 @@ class Cluster:
         leaders = {each.leader_pid: name for name, each in self._instances.items() if each.leader_pid is not None}
         assert found[3] is None or found[3] in leaders, "an unknown session holds the lock"
         rows: dict[str, Row | None] = dict.fromkeys(self._policies)
-        for name, cron_expr, last, anchor, paused in stored:
-            rows[name] = Row(self._definition_of[cron_expr], _minutes(last), _minutes(anchor) or 0, paused)
+        for name, cron_expr, last, anchor, paused, next_fire in stored:
+            definition = self._definition_of[cron_expr]
+            row = Row(definition, _minutes(last), _minutes(anchor) or 0, paused)
+            check_never_late(self._definitions[definition], row, _minutes(next_fire))
+            rows[name] = row
         instances = self._instances.items()
         return State(
             now=now,

@@ -13,29 +13,37 @@ from datetime import datetime
 from typing import Any
 
 from tests.model.cluster import EPOCH, instant
+from tests.model.next_fire import check_never_late, derived_next
 from tests.model.spec_model import Model
 from tests.model.spec_state import Row, State, Table
 
 PUT = """
 WITH stored AS (
-    INSERT INTO awa.cron_jobs (name, cron_expr, kind, missed_fire_policy, last_enqueued_at, anchored_at, paused_at)
-    SELECT name, cron_expr, 'model', policy, last, anchor, CASE WHEN paused THEN anchor END
-    FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::bool[])
-        AS r (name, cron_expr, policy, last, anchor, paused)
+    INSERT INTO awa.cron_jobs (
+        name, cron_expr, kind, missed_fire_policy, last_enqueued_at, anchored_at, paused_at, next_fire_at
+    )
+    SELECT name, cron_expr, 'model', policy, last, anchor, CASE WHEN paused THEN anchor END, next
+    FROM unnest(
+        $1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::bool[], $7::timestamptz[]
+    ) AS r (name, cron_expr, policy, last, anchor, paused, next)
 ), made AS (
     INSERT INTO awa.jobs (kind, metadata)
     SELECT 'model', jsonb_strip_nulls(jsonb_build_object('cron_name', name, 'cron_fire_time',
         to_char(fire AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')))
-    FROM unnest($7::text[], $8::timestamptz[]) AS j (name, fire)
+    FROM unnest($8::text[], $9::timestamptz[]) AS j (name, fire)
 )
 INSERT INTO awa.cron_events (clock, action, name, last_enqueued_at)
-SELECT last, 'remove', name, last FROM unnest($9::text[], $10::timestamptz[]) AS e (name, last)
+SELECT last, 'remove', name, last FROM unnest($10::text[], $11::timestamptz[]) AS e (name, last)
 """
 
 FOUND = """
 SELECT name, string_agg(part, ';' ORDER BY part)
 FROM (
-    SELECT name, concat('row|', cron_expr, '|', last_enqueued_at, '|', anchored_at, '|', paused_at IS NOT NULL)
+    SELECT
+        name,
+        concat(
+            'row|', cron_expr, '|', last_enqueued_at, '|', anchored_at, '|', paused_at IS NOT NULL, '|', next_fire_at
+        )
     FROM awa.cron_jobs
     UNION ALL SELECT metadata ->> 'cron_name', 'job|' || coalesce(metadata ->> 'cron_fire_time', '') FROM awa.jobs
     UNION ALL SELECT name, concat('removed|', last_enqueued_at) FROM awa.cron_events WHERE action = 'remove'
@@ -85,7 +93,7 @@ def minute(time: datetime) -> int:
 
 def columns(model: Model, expressions: Mapping[str, str], states: Sequence[State]) -> list[list[Any]]:
     """Return the arguments of `PUT`: everything that the states have in the database."""
-    rows: list[tuple[str, str, str, datetime | None, datetime, bool]] = []
+    rows: list[tuple[str, str, str, datetime | None, datetime, bool, datetime | None]] = []
     jobs: list[tuple[str, datetime | None]] = []
     floors: list[tuple[str, datetime]] = []
     for world, state in enumerate(states):
@@ -94,13 +102,16 @@ def columns(model: Model, expressions: Mapping[str, str], states: Sequence[State
             if row is not None:
                 last = None if row.last is None else instant(row.last)
                 cron_expr, policy = expressions[row.definition], model.policies[s]
-                rows.append((name, cron_expr, policy, last, instant(row.anchor), row.paused))
+                # In every other world nobody has worked out the next fire yet.
+                following = derived_next(model.definitions[row.definition], row) if world % 2 else None
+                next_fire = None if following is None else instant(following)
+                rows.append((name, cron_expr, policy, last, instant(row.anchor), row.paused, next_fire))
             for fire, count in state.jobs[s].items():
                 jobs.extend([(name, instant(fire))] * count)
             jobs.extend([(name, None)] * state.triggered[s])
             if state.floor[s] > 0:
                 floors.append((name, instant(state.floor[s])))
-    return [*_transposed(rows, 6), *_transposed(jobs, 2), *_transposed(floors, 2)]
+    return [*_transposed(rows, 7), *_transposed(jobs, 2), *_transposed(floors, 2)]
 
 
 def _transposed(table: list[Any], width: int) -> list[list[Any]]:
@@ -110,8 +121,9 @@ def _transposed(table: list[Any], width: int) -> list[list[Any]]:
 class Images:
     """Reads what `FOUND` found; the same text is read once."""
 
-    def __init__(self, schedules: tuple[str, ...], expressions: Mapping[str, str]) -> None:
-        self._schedules = schedules
+    def __init__(self, model: Model, expressions: Mapping[str, str]) -> None:
+        self._schedules = model.schedules
+        self._definitions = model.definitions
         self._definition_of = {cron_expr: definition for definition, cron_expr in expressions.items()}
         self._stored: dict[tuple[str, ...], Stored] = {}
 
@@ -137,8 +149,9 @@ class Images:
         row, jobs, triggered, floor = None, Counter[int](), 0, 0
         for part in filter(None, text.split(";")):
             match part.split("|"):
-                case ["row", cron_expr, last, anchor, paused]:
+                case ["row", cron_expr, last, anchor, paused, next_fire]:
                     row = Row(self._definition_of[cron_expr], _minute(last), _minute(anchor) or 0, paused == "t")
+                    check_never_late(self._definitions[row.definition], row, _minute(next_fire))
                 case ["job", ""]:
                     triggered += 1
                 case ["job", fire]:

@@ -55,6 +55,7 @@ class Stage:
             dsn,
             instances=[],
             policies=PROTOCOL.policies,
+            definitions=PROTOCOL.definitions,
             expressions=EXPRESSIONS,
             pass_limit=PROTOCOL.pass_limit,
             schema=self.shared.schema,

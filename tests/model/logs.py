@@ -84,7 +84,7 @@ class Walk:
         read = await actions.read_cron_state(self._session, SCHEMA, clock=self._clock)
         mine = [each for each in read.schedules if each.name == self._name]
         chosen = self._random.randrange(2) if leader is None else leader
-        self._read[chosen], _ = firing.freeze(mine, read.now, PASS_LIMIT)
+        self._read[chosen], *_ = firing.freeze(mine, read.now, PASS_LIMIT)
 
     async def _pause(self) -> None:
         await actions.pause(self._session, SCHEMA, self._name, clock=self._clock)

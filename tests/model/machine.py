@@ -224,6 +224,14 @@ class PostgresMachine(ProtocolMachine):
         reached = self.observed(self.state.now)
         assert self.state == reached, f"{action}{arguments} is disabled, and changed something"
 
+    @precondition(lambda self: bool(self.cluster.noting))
+    @rule(data=st.data())
+    def note_next(self, data: st.DataObject) -> None:
+        """NoteNext of AwaCronNext: next fires are written back, whatever has happened since the read."""
+        self.runner.run(self.cluster.note_next(data.draw(st.sampled_from(self.cluster.noting))))
+        STEPS["note_next"] += 1
+        assert self.state == self.observed(self.state.now), "note_next has changed something"
+
     def refused(self) -> list[tuple[str, tuple[object, ...]]]:
         """Return the disabled actions that somebody could ask for all the same."""
         state = self.state
@@ -236,6 +244,8 @@ class PostgresMachine(ProtocolMachine):
                     return state.up[who] and not state.believes[who]
                 case "ping_leader":
                     return state.up[who] and state.believes[who]
+                case "read_cron_state":  # finds nothing due, and perhaps next fires to be noted
+                    return state.up[who] and state.believes[who] and state.snapshot[who] is None
                 case _:
                     return False
 
@@ -262,6 +272,7 @@ def on_postgres(dsn: str, schema: Schema | None = None, only: str | None = None)
         dsn,
         instances=list(model.instances),
         policies=model.policies,
+        definitions=model.definitions,
         expressions=EXPRESSIONS,
         pass_limit=model.pass_limit,
         schema=schema,

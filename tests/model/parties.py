@@ -17,6 +17,7 @@ from awa_cron.errors import DatabaseError
 from awa_cron.model import FrozenFires, ScheduleState
 from awa_cron.sql import Schema
 from tests.model.cluster import instant
+from tests.model.next_fire import first_after
 from tests.model.serial_orders import NOBODY, Account, Deed, Level, Loss, Names, Reading, Transaction
 from tests.model.spec_model import Model
 from tests.model.spec_state import Frozen, State
@@ -329,4 +330,5 @@ def frozen_fires(name: str, frozen: Frozen) -> FrozenFires:
             paused_at=None,
         ),
         fires=tuple(map(instant, frozen.fires)),
+        next_fire_at=instant(first_after(PROTOCOL.definitions[frozen.definition], frozen.fires[-1])),
     )

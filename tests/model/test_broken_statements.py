@@ -103,7 +103,10 @@ VARIANTS = [
         "SplitInsertMark",
         "MarkIffJob",
         "atomic_enqueue",
-        replacing("SET last_enqueued_at = b.last_fire", "SET last_enqueued_at = c.last_enqueued_at"),
+        replacing(
+            "SET last_enqueued_at = b.last_fire, next_fire_at = b.next_fire_at",
+            "SET last_enqueued_at = c.last_enqueued_at, next_fire_at = c.next_fire_at",
+        ),
         f"{LEADING}, atomic_enqueue a",
     ),
     Variant(
@@ -178,6 +181,20 @@ VARIANTS = [
             "WITH taken AS (DELETE FROM awa.jobs WHERE metadata ->> 'cron_name' = $1), ",
         ),
         f"{LEADING}, atomic_enqueue a, remove digest",
+    ),
+    Variant(
+        "NextButOne",
+        "NextNeverLate",
+        "atomic_enqueue",
+        replacing("next_fire_at = b.next_fire_at", "next_fire_at = b.next_fire_at + interval '1 minute'"),
+        f"{LEADING}, atomic_enqueue a",
+    ),
+    Variant(
+        "SyncKeepsNext",
+        "NextNeverLate",
+        "sync",
+        replacing("THEN d.next_fire_at ELSE", "THEN c.next_fire_at + interval '1 minute' ELSE"),
+        "sync digest each, sync digest odd",
     ),
 ]
 

@@ -83,6 +83,7 @@ def test_walks_where_sessions_really_end(dsn: str) -> None:
             dsn,
             instances=list(model.instances),
             policies=model.policies,
+            definitions=model.definitions,
             expressions=EXPRESSIONS,
             pass_limit=model.pass_limit,
         )

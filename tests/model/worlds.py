@@ -27,7 +27,8 @@ from typing import Any, Self
 import asyncpg
 
 from awa_cron import actions, firing, registration
-from awa_cron.model import FrozenFires, Schedule, ScheduleState
+from awa_cron.actions import Page
+from awa_cron.model import FrozenFires, Kind, Schedule, ScheduleState
 from awa_cron.sql import Connection, Schema
 from tests.model.cluster import instant
 from tests.model.images import FOUND, PUT, Images, columns, minute, named, parted
@@ -89,7 +90,7 @@ class Worlds:
         }
         self._expressions = {d: schedule.cron_expr for (_, d), schedule in self._registered.items()}
         self._definition_of = {cron_expr: d for d, cron_expr in self._expressions.items()}
-        self._images = Images(model.schedules, self._expressions)
+        self._images = Images(model, self._expressions)
         self._sessions: dict[str, asyncpg.Connection[asyncpg.Record]] = {}
         self._instance_of: dict[int, str] = {}
         self._transaction: Any = None
@@ -222,16 +223,18 @@ class Worlds:
         return lost
 
     async def _read_cron_state(self, session: Connection, now: int, members: list[Member]) -> list[int]:
-        found = await actions.read_cron_state(session, self._schema, clock=instant(now))
         of_world: dict[int, list[ScheduleState]] = defaultdict(list)
-        for read in found.schedules:
-            of_world[parted(read.name)[1]].append(read)
+        # An evaluator that is faulty finds fires also where nothing is due.
+        for kind in (Kind.ALL,) if self._model.faulty_evaluator else (Kind.DUE, Kind.UNKNOWN):
+            found = await actions.read_cron_state(session, self._schema, Page(kind=kind), clock=instant(now))
+            for read in found.schedules:
+                of_world[parted(read.name)[1]].append(read)
         frozen_in = []
         for world, (i, *chosen) in members:
             if chosen and self._model.faulty_evaluator:
                 frozen = self._invented(of_world[world], chosen[0])
             else:
-                frozen, broken = firing.freeze(of_world[world], found.now, self._model.pass_limit)
+                frozen, _, broken = firing.freeze(of_world[world], found.now, self._model.pass_limit)
                 assert not broken, broken
             if frozen:
                 known = self._known[world]
@@ -355,6 +358,9 @@ class Worlds:
                     paused_at=None,
                 ),
                 fires=tuple(map(instant, frozen.fires)),
+                next_fire_at=firing.next_fire(
+                    self._expressions[frozen.definition], "UTC", instant(frozen.fires[-1])
+                ),
             )
             for s, frozen in snapshot.items()
             if frozen is not None

@@ -3,7 +3,7 @@
 -- operator paused, edited or removed it, or somebody holds its row just now; nothing of it was touched.
 -- $1 names and $2 to $6 of each, as read, last_enqueued_at, cron_expr, timezone, missed_fire_policy, anchored_at;
 -- $7 and $8 the frozen fires as (name, fire), $9 actor, $10 clock, or NULL for the database's own,
--- $11 the clock that each was read with, for the event
+-- $11 the clock that each was read with, for the event, $12 the fire that follows the last of each
 WITH clock AS MATERIALIZED (
     SELECT coalesce($10::timestamptz, statement_timestamp()) AS now
 ), frozen AS MATERIALIZED (
@@ -13,8 +13,9 @@ WITH clock AS MATERIALIZED (
 ), batch AS MATERIALIZED (
     SELECT b.*, f.first_fire, f.last_fire, f.fires
     FROM unnest(
-        $1::text[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $11::timestamptz[]
-    ) AS b (name, expected, cron_expr, timezone, policy, anchor, read_at)
+        $1::text[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $11::timestamptz[],
+        $12::timestamptz[]
+    ) AS b (name, expected, cron_expr, timezone, policy, anchor, read_at, next_fire_at)
     JOIN frozen AS f USING (name)
 ), locked AS MATERIALIZED (
     -- Every statement locks rows in the order of their names, so none waits in a circle; a row that is held is
@@ -26,7 +27,7 @@ WITH clock AS MATERIALIZED (
     FOR NO KEY UPDATE SKIP LOCKED
 ), mark AS (
     UPDATE awa.cron_jobs AS c
-    SET last_enqueued_at = b.last_fire, updated_at = clock.now
+    SET last_enqueued_at = b.last_fire, next_fire_at = b.next_fire_at, updated_at = clock.now
     FROM batch AS b JOIN locked USING (name), clock
     WHERE c.name = b.name
       AND c.last_enqueued_at IS NOT DISTINCT FROM b.expected                 -- LastAsRead

@@ -15,7 +15,7 @@ GRANT SELECT ON awa.cron_migrations TO awa_evaluate, awa_work, awa_read;
 GRANT SELECT, INSERT ON awa.cron_jobs, awa.cron_events TO awa_evaluate;
 GRANT UPDATE (
     cron_expr, timezone, kind, queue, args, priority, max_attempts, tags, metadata, missed_fire_policy, deadline_s,
-    last_enqueued_at, anchored_at, updated_at
+    last_enqueued_at, anchored_at, next_fire_at, updated_at
 ) ON awa.cron_jobs TO awa_evaluate;
 GRANT SELECT, INSERT ON awa.jobs TO awa_evaluate;
 

@@ -1,6 +1,30 @@
--- ReadCronState(i): the clock and the schedules that may fire, from one statement. Paused rows are skipped here to
--- save work; atomic_enqueue is what holds them back. Where there is none, one row brings the clock alone.
--- $1 clock, or NULL for the database's own
+-- ReadCronState(i): the clock and a page of the schedules that may fire, from one statement. Paused rows are skipped
+-- here to save work; atomic_enqueue is what holds them back. Where there is none, one row brings the clock alone.
+-- $1 clock, or NULL for the database's own; $2 which: those whose next fire is due, those whose next fire is unknown,
+-- or all; $3 and $4 next_fire_at and name of the row that the page follows (with '-infinity' and '' it is the first),
+-- $5 the most rows, or NULL
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($1::timestamptz, statement_timestamp()) AS now
+), page AS (
+    (
+        SELECT c.* FROM awa.cron_jobs AS c
+        WHERE $2::text = 'due'
+          AND c.paused_at IS NULL  -- Unpaused
+          AND c.next_fire_at <= (SELECT now FROM clock)
+          AND (c.next_fire_at, c.name) > ($3::timestamptz, $4::text)
+        ORDER BY c.next_fire_at, c.name LIMIT $5::bigint
+    ) UNION ALL (
+        SELECT c.* FROM awa.cron_jobs AS c
+        WHERE $2::text = 'unknown'
+          AND c.paused_at IS NULL AND c.next_fire_at IS NULL AND c.name > $4::text
+        ORDER BY c.name LIMIT $5::bigint
+    ) UNION ALL (
+        SELECT c.* FROM awa.cron_jobs AS c
+        WHERE $2::text = 'all'
+          AND c.paused_at IS NULL AND c.name > $4::text
+        ORDER BY c.name LIMIT $5::bigint
+    )
+)
 SELECT
     clock.now,
     c.name,
@@ -9,7 +33,6 @@ SELECT
     c.missed_fire_policy,
     awa.readable(c.last_enqueued_at) AS last_enqueued_at,
     awa.readable(c.anchored_at) AS anchored_at,
-    c.paused_at
-FROM (SELECT coalesce($1::timestamptz, statement_timestamp()) AS now) AS clock
-LEFT JOIN awa.cron_jobs AS c
-    ON c.paused_at IS NULL  -- Unpaused
+    c.paused_at,
+    awa.readable(c.next_fire_at) AS next_fire_at
+FROM clock LEFT JOIN page AS c ON true

@@ -3,7 +3,7 @@
 -- moves to the clock of the read. A name that does not come back has lost a race and is read again.
 -- The transaction must hold the sync lock, taken by an earlier statement: remove holds it too, so this statement
 -- sees every removal of a name that it inserts, and its clock is later.
--- $1 definitions as JSON (the columns, row_version as read or null, fires to settle, dropped),
+-- $1 definitions as JSON (the columns, row_version as read or null, fires to settle, dropped, the next fire after $2),
 -- $2 clock of the read, $3 actor, $4 clock, or NULL for the database's own
 WITH clock AS MATERIALIZED (
     SELECT coalesce($4::timestamptz, statement_timestamp()) AS now
@@ -12,7 +12,8 @@ WITH clock AS MATERIALIZED (
     FROM jsonb_to_recordset($1::jsonb) AS d (
         name text, cron_expr text, timezone text, kind text, queue text, args jsonb, priority smallint,
         max_attempts smallint, tags text[], metadata jsonb, missed_fire_policy text,
-        deadline_s double precision, row_version text, fires timestamptz[], dropped jsonb
+        deadline_s double precision, row_version text, fires timestamptz[], dropped jsonb,
+        next_fire_at timestamptz
     )
 ), before AS MATERIALIZED (
     SELECT
@@ -36,6 +37,7 @@ WITH clock AS MATERIALIZED (
         last_enqueued_at = coalesce(b.fires[cardinality(b.fires)], c.last_enqueued_at),
         -- Never back, even if the clock has stepped back: the anchor may stand for a removed schedule's fires.
         anchored_at = CASE WHEN b.redefined THEN greatest($2::timestamptz, c.anchored_at) ELSE c.anchored_at END,
+        next_fire_at = CASE WHEN b.redefined THEN d.next_fire_at ELSE c.next_fire_at END,
         updated_at = clock.now
     FROM before AS b JOIN defined AS d USING (name), clock
     WHERE c.name = b.name
@@ -43,17 +45,20 @@ WITH clock AS MATERIALIZED (
 ), inserted AS (
     INSERT INTO awa.cron_jobs (
         name, cron_expr, timezone, kind, queue, args, priority, max_attempts, tags, metadata, missed_fire_policy,
-        anchored_at, created_at, updated_at, deadline_s
+        anchored_at, next_fire_at, created_at, updated_at, deadline_s
     )
     SELECT
         d.name, d.cron_expr, d.timezone, d.kind, d.queue, d.args, d.priority, d.max_attempts, d.tags, d.metadata,
-        d.missed_fire_policy,
-        -- What a removed schedule of this name had enqueued stays enqueued, even if the clock has stepped back.
-        greatest(clock.now, (
-            SELECT max(e.last_enqueued_at) FROM awa.cron_events AS e WHERE e.name = d.name AND e.action = 'remove'
-        )),
+        d.missed_fire_policy, new.anchored_at,
+        -- No fire after the anchor comes before the first one after $2, unless the clock has stepped back since.
+        CASE WHEN new.anchored_at >= $2::timestamptz THEN d.next_fire_at END,
         clock.now, clock.now, d.deadline_s
-    FROM defined AS d, clock
+    FROM defined AS d CROSS JOIN clock CROSS JOIN LATERAL (
+        -- What a removed schedule of this name had enqueued stays enqueued, even if the clock has stepped back.
+        SELECT greatest(clock.now, (
+            SELECT max(e.last_enqueued_at) FROM awa.cron_events AS e WHERE e.name = d.name AND e.action = 'remove'
+        )) AS anchored_at
+    ) AS new
     WHERE d.row_version IS NULL  -- Absent
       -- A row that has come into being since the read is a lost race, and nothing to wait for if somebody holds it.
       AND NOT EXISTS (SELECT FROM awa.cron_jobs AS c WHERE c.name = d.name)

@@ -11,7 +11,8 @@ SELECT
     c.missed_fire_policy,
     awa.readable(c.last_enqueued_at) AS last_enqueued_at,
     awa.readable(c.anchored_at) AS anchored_at,
-    awa.readable(c.paused_at) AS paused_at
+    awa.readable(c.paused_at) AS paused_at,
+    awa.readable(c.next_fire_at) AS next_fire_at
 FROM jsonb_to_recordset($1::jsonb) AS d (
     name text, cron_expr text, timezone text, kind text, queue text, args jsonb, priority smallint,
     max_attempts smallint, tags text[], metadata jsonb, missed_fire_policy text, deadline_s double precision

@@ -1,0 +1,167 @@
+"""Passes over the schedules: read a page, choose its fires, enqueue them, note the next fires of the others.
+
+Spec: ReadCronState, AtomicEnqueue, CASFail, NoteNext.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import asyncpg
+
+from awa_cron import actions, firing
+from awa_cron.actions import CronState, Page
+from awa_cron.database import Database
+from awa_cron.errors import DatabaseError
+from awa_cron.firing import Evaluated
+from awa_cron.model import FrozenFires, Kind, NotedNext, ScheduleState
+
+log = logging.getLogger(__name__)
+
+PAGE = 5_000
+"""Schedules that one statement takes: enough that the round trip does not matter, few enough to be quick."""
+
+SLICE = 50
+"""Schedules that are evaluated before the clock is looked at."""
+
+SLICE_S = 0.01
+"""How long evaluating may keep the event loop to itself."""
+
+
+class Evaluator:
+    """Makes passes while its instance leads; a stale leader's do no harm.
+
+    Args:
+        database: Open.
+        actor: This instance, for the event log.
+        clock: A clock instead of the database's, for tests.
+    """
+
+    def __init__(self, database: Database, actor: str, clock: Callable[[], datetime] | None = None) -> None:
+        self._database = database
+        self._actor = actor
+        self._clock = clock
+        self._reported: dict[Kind, dict[str, str]] = {}
+
+    async def make_pass(
+        self, kind: Kind, *, page_size: int = PAGE, pause_s: Callable[[float], float] | None = None
+    ) -> datetime:
+        """Read all schedules of a kind, page by page; while a page is written the next is read and evaluated.
+
+        Args:
+            kind: Which schedules.
+            page_size: How many of them at once.
+            pause_s: Says how long to rest after a page that took so many seconds; None for not at all.
+
+        Returns:
+            The clock that the first page read.
+
+        Raises:
+            DatabaseError: The database cannot be asked.
+        """
+        began: datetime | None = None
+        broken: dict[str, str] = {}
+        writing: asyncio.Task[dict[str, str]] | None = None
+        last: ScheduleState | None = None
+        try:
+            while True:
+                started = time.monotonic()
+                state = await self._read(Page(kind=kind, after=last, size=page_size))
+                began = began or state.now
+                evaluated = await self._evaluate(state)
+                broken |= {each.name: str(error) for each, error in evaluated.broken}
+                if writing is not None:
+                    broken |= await writing
+                writing = asyncio.create_task(self._write(evaluated), name="awa_cron write")
+                if len(state.schedules) < page_size:
+                    break
+                last = state.schedules[-1]
+                if pause_s is not None:
+                    await asyncio.sleep(pause_s(time.monotonic() - started))
+            broken |= await writing
+        finally:
+            if writing is not None and not writing.done():
+                writing.cancel()
+        self._report(kind, broken)
+        return began
+
+    async def _read(self, page: Page) -> CronState:
+        async with self._database.session() as connection:
+            return await actions.read_cron_state(connection, self._database.schema, page, clock=self._now())
+
+    async def _evaluate(self, state: CronState) -> Evaluated:
+        """Choose the fires of a page, and let others have the event loop now and then."""
+        whole = Evaluated([], [], [])
+        since = time.monotonic()
+        for begin in range(0, len(state.schedules), SLICE):
+            part = firing.freeze(
+                state.schedules[begin : begin + SLICE], state.now, self._database.settings.pass_limit
+            )
+            whole.frozen.extend(part.frozen)
+            whole.noted.extend(part.noted)
+            whole.broken.extend(part.broken)
+            if time.monotonic() - since > SLICE_S:
+                await asyncio.sleep(0)
+                since = time.monotonic()
+        return whole
+
+    async def _write(self, evaluated: Evaluated) -> dict[str, str]:
+        """Enqueue and note; return the schedules whose jobs are refused, with the reasons."""
+        refused = await self._enqueue(evaluated.frozen)
+        await self._note(evaluated.noted)
+        return refused
+
+    async def _enqueue(self, batch: Sequence[FrozenFires]) -> dict[str, str]:
+        """Enqueue a batch; a schedule whose jobs the database refuses is found by halving, and left out."""
+        if not batch:
+            return {}
+        try:
+            async with self._database.session() as connection:
+                enqueued = await actions.atomic_enqueue(
+                    connection, self._database.schema, batch, actor=self._actor, clock=self._now()
+                )
+        except DatabaseError as error:
+            if not _refused_content(error):
+                raise
+            if len(batch) == 1:
+                # Without the details, which show the job's id: the reason must be the same in every pass.
+                return {batch[0].name: f"its jobs are refused: {str(error.__cause__).partition(chr(10))[0]}"}
+            middle = len(batch) // 2
+            return await self._enqueue(batch[:middle]) | await self._enqueue(batch[middle:])
+        if log.isEnabledFor(logging.INFO):
+            for frozen in batch:
+                fields = {"schedule": frozen.name, "fires": [fire.isoformat() for fire in frozen.fires]}
+                if frozen.name in enqueued:
+                    log.info("enqueued", extra=fields | {"jobs": list(enqueued[frozen.name])})
+                else:
+                    log.info("lost the race", extra=fields)
+        return {}
+
+    async def _note(self, noted: Sequence[NotedNext]) -> None:
+        if noted:
+            async with self._database.session() as connection:
+                await actions.note_next(connection, self._database.schema, noted)
+
+    def _report(self, kind: Kind, broken: dict[str, str]) -> None:
+        """Say of each schedule that cannot be evaluated why, once per reason."""
+        known = {name: reason for each in self._reported.values() for name, reason in each.items()}
+        for name, reason in broken.items():
+            if known.get(name) != reason:
+                log.error("schedule is broken and skipped", extra={"schedule": name, "reason": reason})
+        self._reported[kind] = broken
+
+    def _now(self) -> datetime | None:
+        return None if self._clock is None else self._clock()
+
+
+def _refused_content(error: DatabaseError) -> bool:
+    """Tell whether the server refused the data of a statement, which another batch may not share.
+
+    The classes: data exceptions, constraints, limits, and what a trigger of the user's raises.
+    """
+    cause = error.__cause__
+    return isinstance(cause, asyncpg.PostgresError) and (cause.sqlstate or "")[:2] in {"22", "23", "54", "P0"}

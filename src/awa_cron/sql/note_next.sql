@@ -1,0 +1,22 @@
+-- NoteNext(i): write back what a pass has found of schedules that have nothing due. It is derived, so no event tells
+-- of it. A name that does not come back has changed since, or somebody holds its row; the next pass reads it anew.
+-- $1 names and $2 to $5 of each, as read, last_enqueued_at, cron_expr, timezone, anchored_at; $6 the next fires
+WITH noted AS MATERIALIZED (
+    SELECT n.*
+    FROM unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[])
+        AS n (name, expected, cron_expr, timezone, anchor, next_fire_at)
+), locked AS MATERIALIZED (
+    SELECT c.name
+    FROM awa.cron_jobs AS c
+    WHERE c.name = ANY ($1::text[])
+    ORDER BY c.name
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE awa.cron_jobs AS c
+SET next_fire_at = n.next_fire_at
+FROM noted AS n JOIN locked USING (name)
+WHERE c.name = n.name
+  AND c.last_enqueued_at IS NOT DISTINCT FROM n.expected                    -- LastAsRead
+  AND (c.cron_expr, c.timezone, c.anchored_at)
+      = (n.cron_expr, n.timezone, n.anchor)                                 -- DefinedAsRead
+RETURNING c.name
