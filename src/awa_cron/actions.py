@@ -30,6 +30,8 @@ LOST_RACE = ("40001", "40P01")
 
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)  # the driver's value for -infinity
 
+PLANNED_AT_ONCE = 50
+
 RACES = 20
 """How often an action that has to happen is asked again after a lost race; at READ COMMITTED it loses none."""
 
@@ -351,7 +353,11 @@ async def sync(
     if not found:
         return SyncResult(outcomes=(), lost=())
     defined = {schedule.name: schedule for schedule in schedules}
-    plans = {row["defined_name"]: _plan(row, defined[row["defined_name"]], pass_limit) for row in found}
+    plans = {}
+    for number, row in enumerate(found):
+        plans[row["defined_name"]] = _plan(row, defined[row["defined_name"]], pass_limit)
+        if number % PLANNED_AT_ONCE == PLANNED_AT_ONCE - 1:
+            await asyncio.sleep(0)  # others want the event loop too
     try:
         # The lock comes first, so that the statement's snapshot and clock come after everything that had it before.
         async with asking("sync"), connection.transaction(isolation="read_committed"):

@@ -169,16 +169,26 @@ def _readable(state: ScheduleState) -> tuple[datetime, MissedFirePolicy]:
         value: datetime | None = getattr(state, field)
         if value is not None and value.year in (MINYEAR, MAXYEAR):
             raise _broken(state, f"{field} is infinite or out of range")
+    policy, fault = _policy(state.cron_expr, state.timezone, state.missed_fire_policy)
+    if policy is None:
+        raise _broken(state, str(fault)) from fault
+    last = state.last_enqueued_at
+    return state.anchored_at if last is None or last < state.anchored_at else last, policy
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _policy(cron_expr: str, timezone: str, policy: str) -> tuple[MissedFirePolicy | None, Exception | None]:
+    """Read what many rows share: the policy, or why it or the definition cannot be read."""
     try:
-        policy = MissedFirePolicy(state.missed_fire_policy)
+        known = MissedFirePolicy(policy)
     except ValueError:
-        raise _broken(state, f"missed_fire_policy is {state.missed_fire_policy!r}") from None
+        return None, AwaCronError(f"missed_fire_policy is {policy!r}")
     try:
-        cronexpr.parse(state.cron_expr)
-        cronexpr.zone(state.timezone)
+        cronexpr.parse(cron_expr)
+        cronexpr.zone(timezone)
     except AwaCronError as error:
-        raise _broken(state, str(error)) from error
-    return max(filter(None, (state.last_enqueued_at, state.anchored_at))), policy
+        return None, error
+    return known, None
 
 
 def _broken(state: ScheduleState, reason: str) -> StoredScheduleInvalid:

@@ -154,9 +154,9 @@ class FrozenFires:
         if self.next_fire_at is not None:
             aware(self.next_fire_at, "next_fire_at")
         instants = [aware(fire, "fire") for fire in self.fires]
-        if not instants or any(fire.microsecond for fire in instants):
+        if not instants or any([fire.microsecond for fire in instants]):  # noqa: C419 -- a list is quicker for one
             raise InvalidArgument(f"fires of {self.name!r} are {self.fires!r}: at least one, of whole seconds")
-        if any(later <= earlier for earlier, later in pairwise(instants)):
+        if len(instants) > 1 and any(later <= earlier for earlier, later in pairwise(instants)):
             raise InvalidArgument(f"fires of {self.name!r} are {self.fires!r}: they must be ascending")
 
     @property
@@ -311,6 +311,8 @@ def aware(value: datetime, what: str) -> datetime:
     Raises:
         InvalidArgument: It is not a datetime, or has no zone.
     """
+    if isinstance(value, datetime) and value.tzinfo is UTC:
+        return value  # the usual case: what the driver returns
     if not isinstance(value, datetime):
         raise InvalidArgument(f"{what} must be a datetime, not {type(value).__name__}")
     if value.utcoffset() is None:

@@ -19,6 +19,8 @@ from awa_cron.queue_watch import watch_queues
 log = logging.getLogger(__name__)
 
 SYNC_ATTEMPTS = 5
+SYNCED_AT_ONCE = 500
+"""Schedules of one transaction; it holds the sync lock."""
 SWEPT_AT_ONCE = 200
 SWEEP_RESTS = 20
 """A sweep rests so many times as long as it works."""
@@ -71,8 +73,12 @@ class Scheduler:
         Raises:
             DatabaseError: The database cannot be asked.
         """
+        schedules = sorted(self._schedules(), key=lambda schedule: schedule.name)
+        for begin in range(0, len(schedules), SYNCED_AT_ONCE):
+            await self._sync(schedules[begin : begin + SYNCED_AT_ONCE])
+
+    async def _sync(self, remaining: Sequence[Schedule]) -> None:
         settings = self._database.settings
-        remaining = list(self._schedules())
         for attempt in range(SYNC_ATTEMPTS):
             if attempt:
                 await asyncio.sleep(random.uniform(0.05, 0.2) * attempt)  # noqa: S311

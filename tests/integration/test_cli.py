@@ -113,7 +113,7 @@ class TestMigrate:
         assert before == fetch(empty_dsn, relations)
         assert fetch(empty_dsn, "SELECT version FROM awa.schema_version") == [{"version": 42}]
         beside = commands.run("migrate", "--dsn", empty_dsn, "--schema", "awa_cron")
-        assert (beside.returncode, beside.stdout) == (0, "schema awa_cron: applied 1, 2\n")
+        assert (beside.returncode, beside.stdout) == (0, "schema awa_cron: applied 1, 2, 3\n")
 
     def test_the_printed_sql_needs_no_database_and_is_what_migrate_does(self, empty_dsn: str) -> None:
         printed = commands.run("migrate", "--sql")

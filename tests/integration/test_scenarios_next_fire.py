@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from awa_cron import actions, firing
+from awa_cron import actions, cronexpr, firing
 from awa_cron.actions import Page
 from awa_cron.database import Database
 from awa_cron.errors import StoredScheduleInvalid
@@ -22,9 +22,7 @@ from tests.integration.support import (
     a_node,
     a_session,
     at,
-    each_second,
     every,
-    fired,
     fires_of,
     row_of,
     running,
@@ -42,6 +40,10 @@ async def read(session: Session, kind: Kind, now: datetime, **page: object) -> l
     """Return the names that a pass reads."""
     found = await actions.read_cron_state(session, SCHEMA, Page(kind=kind, **page), clock=now)  # type: ignore[arg-type]
     return [each.name for each in found.schedules]
+
+
+async def known(session: Session, name: str) -> bool:
+    return await next_of(session, name) is not None
 
 
 def a_leader(database: Database) -> Scheduler:
@@ -236,20 +238,30 @@ async def test_a_schedule_without_another_fire_is_never_due(connection: Session)
     assert [] == await read(connection, Kind.DUE, at("9999-01-01 00:00"))
 
 
-async def test_a_leader_learns_what_is_unknown_and_sweeps_what_is_wrong(dsn: str, connection: Session) -> None:
-    await each_second(connection)
-    await write_row(connection, "unknown", "0 0 1 1 *", anchored_at=datetime.now(UTC))
-    await write_row(
-        connection, "late", "0 0 1 1 *", anchored_at=datetime.now(UTC), next_fire_at=at("9000-01-01 00:00")
-    )
+async def test_a_leader_learns_what_is_unknown(dsn: str, connection: Session) -> None:
+    await write_row(connection, "0 aware", "0 0 1 1 *", anchored_at=datetime.now(UTC))
+    async with Database(dsn, SCHEMA, HASTY, pool_size=4) as database, running(a_leader(database).run()):
+        await wait_until(lambda: known(connection, "0 aware"), "the first sweep has come by")
+        await write_row(connection, "s", "0 0 1 1 *", anchored_at=datetime.now(UTC))
+        await wait_until(lambda: known(connection, "s"), "it is known long before the next sweep")
 
-    async def known() -> bool:
-        found = {await next_of(connection, name) for name in ("unknown", "late")}
-        return len(found) == 1 and None not in found
+
+async def test_a_leader_sweeps_what_is_wrong(dsn: str, connection: Session) -> None:
+    now = datetime.now(UTC)
+    await write_row(connection, "s", "0 0 1 1 *", anchored_at=now, next_fire_at=at("9000-01-01 00:00"))
+
+    async def right() -> bool:
+        return await next_of(connection) == cronexpr.next_fires("0 0 1 1 *", "UTC", after=now, count=1)[0]
 
     async with Database(dsn, SCHEMA, HASTY, pool_size=4) as database, running(a_leader(database).run()):
-        await fired(connection, 2)
-        await wait_until(known, "both are known, though one was written as far too late")
+        await wait_until(right, "what another release had written far too late is right")
+
+
+async def test_two_due_fires_are_two_jobs(dsn: str, connection: Session) -> None:
+    async with a_node(dsn, connection) as node:
+        await node.sync(NOON, schedule(missed_fire_policy="catch_up"))
+        await node.evaluate(at("2026-01-01 14:00"))
+    assert every("2026-01-01 13:00", "2026-01-01 14:00") == await fires_of(connection)
 
 
 async def test_a_row_that_cannot_be_read_is_reported_once(

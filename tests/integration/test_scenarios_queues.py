@@ -401,6 +401,7 @@ async def test_an_existing_deployment_migrates_and_keeps_its_rows(connection: Se
     await connection.execute("INSERT INTO awa.cron_migrations (version, name) VALUES (1, $1)", title)
     await write_row(connection)
     job_id = await insert_job(connection, state="failed", errors=[json.dumps({"error": "boom"})])
-    assert [2] == await migrate.migrate(connection, SCHEMA)
+    assert [2, 3] == await migrate.migrate(connection, SCHEMA)
+    assert (await row_of(connection))["next_fire_at"] is None, "the next leader works it out"
     assert [job_id] == [row["id"] for row in await connection.fetch("SELECT id FROM awa.jobs_dead")]
     assert (await row_of(connection))["deadline_s"] is None

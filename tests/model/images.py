@@ -41,8 +41,9 @@ SELECT name, string_agg(part, ';' ORDER BY part)
 FROM (
     SELECT
         name,
-        concat(
-            'row|', cron_expr, '|', last_enqueued_at, '|', anchored_at, '|', paused_at IS NOT NULL, '|', next_fire_at
+        concat_ws(
+            '|', 'row', cron_expr, coalesce(last_enqueued_at::text, ''), anchored_at,
+            CASE WHEN paused_at IS NULL THEN 'f' ELSE 't' END, coalesce(next_fire_at::text, '')
         )
     FROM awa.cron_jobs
     UNION ALL SELECT metadata ->> 'cron_name', 'job|' || coalesce(metadata ->> 'cron_fire_time', '') FROM awa.jobs
