@@ -1,5 +1,5 @@
 -- When each schedule fires next, so that a pass reads what is due and not what exists
--- (spec/AwaCronNext.tla, spec/decisions/0015-next-fire.md).
+-- (spec/AwaCronNext.tla, spec/decisions/0016-next-fire.md).
 
 ALTER TABLE awa.cron_jobs ADD COLUMN next_fire_at timestamptz;
 
