@@ -1,7 +1,11 @@
 -- Where a verification begins, and who leads.
 -- $1 time from which on events were recorded, or NULL for all, $2 lock key, $3 clock, or NULL for the database's own
 SELECT
-    coalesce($3::timestamptz, statement_timestamp()) AS now,
+    -- A standby knows what has happened up to where it is; what is due since then is not late.
+    coalesce($3::timestamptz, CASE
+        WHEN NOT pg_is_in_recovery() THEN statement_timestamp()
+        ELSE least(statement_timestamp(), coalesce(pg_last_xact_replay_timestamp(), log.newest))
+    END) AS now,
     -- Identities begin with 1; where that one is gone, more may be. Where all are, the sequence knows that they were.
     CASE
         WHEN log.first_event IS NOT NULL THEN log.first_event = 1
@@ -15,7 +19,7 @@ SELECT
         CASE WHEN $1::timestamptz IS NOT NULL THEN coalesce(log.first_since, log.last_event + 1, 1) END
     ) AS first_event,
     log.oldest,
-    (
+    CASE WHEN pg_is_in_recovery() THEN 'a standby does not know who leads' ELSE (
         SELECT l.actor || ' leads since ' || to_char(l.recorded_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
         FROM awa.cron_events AS l
         WHERE l.action = 'acquire_leader'
@@ -31,12 +35,13 @@ SELECT
           )
         ORDER BY l.id DESC
         LIMIT 1
-    ) AS leader
+    ) END AS leader
 FROM (
     SELECT
         min(e.id) AS first_event,
         max(e.id) AS last_event,
         min(e.id) FILTER (WHERE e.action <> 'remove') AS first_other,
+        max(e.recorded_at) AS newest,
         min(e.id) FILTER (WHERE e.recorded_at >= $1::timestamptz) AS first_since,
         min(e.recorded_at) FILTER (WHERE e.action <> 'remove') AS oldest
     FROM awa.cron_events AS e
