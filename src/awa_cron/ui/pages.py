@@ -16,7 +16,7 @@ from awa_cron.errors import InvalidArgument, ScheduleNotFound
 from awa_cron.insight.reasons import Explanation
 from awa_cron.insight.views import LeaderView, ScheduleView
 from awa_cron.model import Event, StoredSchedule
-from awa_cron.ui import timeline
+from awa_cron.ui import timeline, words
 from awa_cron.ui.desk import Desk, Reader
 
 ROWS: Final = 50
@@ -281,7 +281,8 @@ def _in_state(stored: StoredSchedule, state: str) -> bool:
 def _late(view: ScheduleView, events: Sequence[Event]) -> float | None:
     """Return how late the newest fire became a job, if the events that were read tell."""
     for event in events:
-        if event.action == "atomic_enqueue" and event.fires and event.fires[-1] == view.last_fire:
+        ours = event.action == "atomic_enqueue" and event.fires and event.fires[-1] == view.last_fire
+        if ours and words.finite(event.fires[-1]) and words.finite(event.clock):
             return max(0.0, (event.clock - event.fires[-1]).total_seconds())
     return None
 

@@ -20,6 +20,7 @@ from awa_cron import cronexpr
 from awa_cron.errors import AwaCronError
 from awa_cron.model import Event, MissedFirePolicy, StoredSchedule
 from awa_cron.preview import described
+from awa_cron.ui.words import finite
 from awa_cron.verify.instants import instants_of
 
 WIDTH: Final = 600
@@ -120,8 +121,9 @@ def timeline_of(
         complete: Whether these are all of them; if not, nothing is said about what is before the oldest.
     """
     start, end = now - half, now + half
+    events = [event for event in events if finite(event.clock)]
     read_from = start if complete or not events else events[-1].clock
-    jobs = sorted({fire for event in events for fire in event.fires if start <= fire <= end})
+    jobs = sorted({fire for event in events for fire in event.fires if finite(fire) and start <= fire <= end})
     marks = {
         Mark.JOB: jobs,
         Mark.TRIGGERED: sorted(event.clock for event in events if event.action == "trigger"),
@@ -213,7 +215,7 @@ def _pauses(
             case "atomic_enqueue" if began == start:
                 began = None
     if schedule.paused_at is not None:
-        yield max(start, schedule.paused_at), now
+        yield max(start, finite(schedule.paused_at) or start), now
 
 
 def _oddities(schedule: StoredSchedule, marks: dict[Mark, list[datetime]]) -> list[str]:

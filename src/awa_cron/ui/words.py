@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
@@ -19,10 +19,18 @@ LONGEST_VALUE: Final = 2_000
 NONE: Final = "–"  # noqa: RUF001 -- a dash as long as it looks
 
 
+def finite(value: datetime | None) -> datetime | None:
+    """Return a time, or None for what no clock shows: rows written by hand can hold infinity."""
+    if value is None or value.tzinfo is None or not MINYEAR < value.year < MAXYEAR:
+        return None
+    return value
+
+
 def moment(value: datetime | None, zone: ZoneInfo | None = None) -> str:
     """Return a time to the second, in UTC unless a zone is given; a dash for none."""
-    if value is None:
-        return NONE
+    if finite(value) is None:
+        return _infinite(value)
+    assert value is not None
     if zone is None:
         return value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return value.astimezone(zone).strftime("%a %Y-%m-%d %H:%M:%S %Z")
@@ -30,8 +38,9 @@ def moment(value: datetime | None, zone: ZoneInfo | None = None) -> str:
 
 def short(value: datetime | None, zone: ZoneInfo, now: datetime) -> str:
     """Return a time without what is the same as now."""
-    if value is None:
-        return NONE
+    if finite(value) is None:
+        return _infinite(value)
+    assert value is not None
     local, today = value.astimezone(zone), now.astimezone(zone)
     time = f"{local:%H:%M:%S}" if local.second else f"{local:%H:%M}"
     if local.date() == today.date():
@@ -72,8 +81,9 @@ def span(seconds: float) -> str:
 
 def ago(value: datetime | None, now: datetime) -> str:
     """Return how far a time is away."""
-    if value is None:
-        return "never"
+    if finite(value) is None:
+        return "never" if value is None else _infinite(value)
+    assert value is not None
     seconds = (value - now).total_seconds()
     if abs(seconds) < 1:
         return "now"
@@ -82,7 +92,16 @@ def ago(value: datetime | None, now: datetime) -> str:
 
 def iso(value: datetime) -> str:
     """Return a time for ``<time datetime>``."""
-    return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return "" if finite(value) is None else value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def between(start: datetime | None, end: datetime | None) -> str:
+    """Return how long something took, as far as that can be said."""
+    if finite(start) is None or finite(end) is None:
+        return "?"
+    assert start is not None
+    assert end is not None
+    return span((end - start).total_seconds())
 
 
 def printable(value: object) -> str:
@@ -141,3 +160,9 @@ def happened(event: Event, zone: ZoneInfo, now: datetime) -> str:
     if "backend_pid" in details:
         said.append(f"backend {details['backend_pid']}")
     return printable("; ".join(filter(None, said)))
+
+
+def _infinite(value: datetime | None) -> str:
+    if value is None:
+        return NONE
+    return "infinity" if value.year > MINYEAR else "-infinity"
