@@ -6,7 +6,7 @@ Instruments, by the meter ``awa_cron``:
     awa_cron.fires.coalesced       {fire}     due fires that a later one stands for, counted up to 1,000 each time
     awa_cron.fire.lateness         s          from a fire's instant to the commit of its job
     awa_cron.races.lost            {schedule} schedules of a pass whose rows had changed since it read them
-    awa_cron.evaluation.duration   s          a pass: read, choose, enqueue; error.type if it failed
+    awa_cron.evaluation.duration   s          a pass: read, choose, enqueue; awa_cron.pass, error.type if it failed
     awa_cron.leader.changes        {change}   this instance took the lead or lost it; awa_cron.change
     awa_cron.queue.jobs            {job}      unfinished jobs, told by the leader; awa_cron.queue, awa_cron.state
     awa_cron.job.duration          s          a handler's run; awa_cron.queue, awa_cron.kind, awa_cron.outcome
@@ -133,14 +133,14 @@ def evaluation(evaluate: Callable[P, Coroutine[Any, Any, Answer]]) -> Callable[P
 
     @functools.wraps(evaluate)
     async def timed(*args: P.args, **kwargs: P.kwargs) -> Answer:
-        started, failed = time.monotonic(), {}
+        started, attributes = time.monotonic(), {"awa_cron.pass": str(args[1]) if len(args) > 1 else "all"}
         try:
             return await evaluate(*args, **kwargs)
         except Exception as error:
-            failed = {"error.type": type(error).__name__}
+            attributes["error.type"] = type(error).__name__
             raise
         finally:
-            _evaluations.record(time.monotonic() - started, failed)
+            _evaluations.record(time.monotonic() - started, attributes)
 
     return timed
 

@@ -14,6 +14,11 @@ from tests.integration.ui_server import TOKEN, Page, serving
 FILLED = """
 INSERT INTO awa.cron_jobs (name, cron_expr, kind, paused_at) VALUES
     ('a', '0 9 * * *', 'x', NULL), ('b', '0 9 * * *', 'x', now()), ('c', '61 * * * *', 'x', now());
+INSERT INTO awa.cron_jobs (name, cron_expr, kind, next_fire_at, paused_at) VALUES
+    ('late', '0 9 * * *', 'x', now() - interval '200 seconds', NULL),
+    ('later', '0 9 * * *', 'x', now() - interval '100 seconds', NULL),
+    ('just now', '0 9 * * *', 'x', now() + interval '1 hour', NULL),
+    ('held', '0 9 * * *', 'x', now() - interval '1 day', now());
 INSERT INTO awa.jobs (kind, queue, state, run_at) VALUES
     ('x', 'q', 'available', now() - interval '90 seconds'), ('x', 'q', 'available', now()),
     ('x', 'q', 'completed', now()), ('x', 'with "quotes"\\ and' || chr(10) || 'lines', 'failed', now());
@@ -50,14 +55,16 @@ def test_prometheus_reads_the_numbers_of_the_database(dsn: str, tmp_path: Path) 
     def value(name: str, **labels: str) -> float | None:
         return found.get(("awa_cron_" + name, frozenset(labels.items())))
 
-    assert 1 == value("schedules", state="active")
-    assert 1 == value("schedules", state="paused")
+    assert 4 == value("schedules", state="active")
+    assert 2 == value("schedules", state="paused")
     assert 1 == value("schedules", state="broken")
     assert 2 == value("queue_jobs", queue="q", state="available")
     assert None is value("queue_jobs", queue="q", state="completed")
     assert 1 == value("queue_jobs", queue='with "quotes"\\ and\nlines', state="failed")
     assert 90 <= (value("queue_oldest_seconds", queue="q") or 0) < 900
     assert 1 == value("queue_paused", queue="q")
+    assert 2 == value("overdue_schedules")
+    assert 200 <= (value("overdue_seconds") or 0) < 2000
     assert 0 == value("leader")
     assert 2 == value("recent_fires")
     assert 2 == value("recent_lateness_seconds", quantile="0.5")
@@ -85,7 +92,9 @@ def test_health_tells_whether_fires_can_become_jobs(dsn: str, tmp_path: Path) ->
             led = page.ask("/health", signed_in=False)
             found = json.loads(led.text)
             assert ("ok", True, True) == (found["status"], found["database"], found["leader"])
-            assert all(found[name] >= 0 for name in ("leader_age_s", "last_enqueue_age_s", "last_event_age_s"))
+            assert all(
+                found[name] >= 0 for name in ("leader_age_s", "last_enqueue_age_s", "last_event_age_s", "overdue_s")
+            )
             for secret in ("secret_kind", str(tmp_path), TOKEN, "actor"):
                 assert secret not in led.text, "it is open to all, and names nobody"
             leading = samples(page)

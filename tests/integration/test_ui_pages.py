@@ -38,6 +38,23 @@ def test_ten_thousand_schedules_are_a_page_at_a_time(dsn: str, tmp_path: Path) -
         assert len(page.ask("/cron").text) < 500_000
 
 
+def test_what_is_overdue_can_be_looked_for(dsn: str, tmp_path: Path) -> None:
+    execute(
+        dsn,
+        """
+        INSERT INTO awa.cron_jobs (name, cron_expr, kind, anchored_at, next_fire_at, paused_at) VALUES
+            ('late', '* * * * *', 'x', now() - interval '1 hour', now() - interval '59 minutes', NULL),
+            ('held', '* * * * *', 'x', now() - interval '1 hour', now() - interval '59 minutes', now()),
+            ('coming', '0 9 * * *', 'x', now(), now() + interval '1 day', NULL),
+            ('never', '0 9 * * *', 'x', now(), 'infinity', NULL),
+            ('unknown', '0 9 * * *', 'x', now(), NULL, NULL);
+        """,
+    )
+    with serving(dsn, tmp_path) as page:
+        assert ["late"] == names(page, "/cron?state=overdue")
+        assert "overdue 1" in page.ask("/cron").words
+
+
 def test_questions_that_make_no_sense_are_answered_with_the_reason(dsn: str, tmp_path: Path) -> None:
     execute(dsn, "INSERT INTO awa.cron_jobs (name, cron_expr, kind) VALUES ('s', '0 9 * * *', 'x')")
     with serving(dsn, tmp_path) as page:

@@ -10,6 +10,8 @@ from awa_cron.actions import asking
 from awa_cron.operating.connected import Connected
 
 LATELY_S: Final = 300.0
+OVERDUE_S: Final = 5.0
+"""What is due for no longer is being seen to."""
 EVENTS_LOOKED_AT: Final = 10_000
 
 
@@ -37,6 +39,8 @@ class Figures:
         last_event_at: When its newest event was written.
         fires: Fires that became jobs within ``LATELY_S``, among the newest events.
         lateness_s: Of these, from their instants to their jobs: the median, the 99th percentile and the most.
+        overdue: Schedules that fire, and whose next fire has been due for more than ``OVERDUE_S``.
+        overdue_s: For how long the first of them has been due; None if there is none.
         depths: By queue and state, unfinished and dead jobs only.
     """
 
@@ -45,6 +49,8 @@ class Figures:
     last_event_at: datetime | None
     fires: int
     lateness_s: tuple[float, float, float] | None
+    overdue: int
+    overdue_s: float | None
     depths: tuple[QueueDepth, ...]
 
 
@@ -55,7 +61,7 @@ class FigureVerbs(Connected):
         """Return the numbers for a monitor."""
         async with self._connected().session() as connection, asking("figures"):
             recent = await connection.fetchrow(
-                self.schema.statement("queries/recent_fires"), EVENTS_LOOKED_AT, LATELY_S
+                self.schema.statement("queries/recent_fires"), EVENTS_LOOKED_AT, LATELY_S, OVERDUE_S
             )
             depths = await connection.fetch(self.schema.statement("queries/queue_depth"))
         assert recent is not None
@@ -65,5 +71,7 @@ class FigureVerbs(Connected):
             last_event_at=recent["last_event_at"],
             fires=recent["fires"],
             lateness_s=(recent["p50_s"], recent["p99_s"], recent["max_s"]) if recent["fires"] else None,
+            overdue=recent["overdue"],
+            overdue_s=recent["overdue_s"],
             depths=tuple(QueueDepth(**dict(row)) for row in depths),
         )

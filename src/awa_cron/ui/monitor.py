@@ -50,6 +50,7 @@ async def health(desk: Desk) -> Response:
             "last_enqueue_age_s": (
                 None if leader.enqueued_at is None else (leader.now - leader.enqueued_at).total_seconds()
             ),
+            "overdue_s": figures.overdue_s or 0,
             "last_event_age_s": (
                 None if figures.last_event_at is None else (figures.now - figures.last_event_at).total_seconds()
             ),
@@ -83,6 +84,12 @@ def _fires(figures: Figures) -> Iterable[str]:
         quantiles = zip(("0.5", "0.99", "1"), figures.lateness_s, strict=True)
         samples = (({"quantile": quantile}, value) for quantile, value in quantiles)
         yield from _gauge("recent_lateness_seconds", "From their instants to their jobs", samples)
+    yield from _gauge(
+        "overdue_schedules", "Schedules whose next fire is due and no job yet", [({}, figures.overdue)]
+    )
+    yield from _gauge(
+        "overdue_seconds", "For how long the first of them has been due", [({}, figures.overdue_s or 0)]
+    )
     yield from _gauge("last_event_id", "How far the event log has come", [({}, figures.last_event_id)])
 
 

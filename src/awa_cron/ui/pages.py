@@ -36,7 +36,7 @@ SPANS: Final = {
     "7d": timedelta(days=7),
     "30d": timedelta(days=30),
 }
-FILTERS: Final = ("all", "active", "paused", "broken", "queue-paused")
+FILTERS: Final = ("all", "active", "paused", "broken", "queue-paused", "overdue")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -64,13 +64,13 @@ async def schedules(desk: Desk, reader: Reader, request: Request) -> Shown:
     if state not in FILTERS:
         raise InvalidArgument(f"state is {state!r}: it must be one of {', '.join(FILTERS)}")
     half_name, half = _half(request, "1h")
+    leader = await client.leadership()
+    now = leader.now
     listed = await desk.listed()
-    found = [each.name for each in listed if _fits(each, sought) and _in_state(each, state)]
+    found = [each.name for each in listed if _fits(each, sought) and _in_state(each, state, now)]
     pages = max(1, -(-len(found) // ROWS))
     page = min(_page(request), pages)
     on_page = await _views(client, found[(page - 1) * ROWS : page * ROWS])
-    leader = await client.leadership()
-    now = leader.now
     events = await client.recent_events([view.name for view in on_page], since=now - half, limit_each=EVENTS_EACH)
     lines = [
         timeline.timeline_of(
@@ -90,7 +90,7 @@ async def schedules(desk: Desk, reader: Reader, request: Request) -> Shown:
             "first": (page - 1) * ROWS + 1,
             "total": len(listed),
             "found": len(found),
-            "counts": {name: sum(_in_state(each, name) for each in listed) for name in FILTERS},
+            "counts": {name: sum(_in_state(each, name, now) for each in listed) for name in FILTERS},
             "sought": sought,
             "state": state,
             "page": page,
@@ -264,7 +264,7 @@ def _fits(stored: StoredSchedule, sought: str) -> bool:
     return all(word in text for word in sought.casefold().split())
 
 
-def _in_state(stored: StoredSchedule, state: str) -> bool:
+def _in_state(stored: StoredSchedule, state: str, now: datetime) -> bool:
     match state:
         case "broken":
             return stored.broken is not None
@@ -274,6 +274,9 @@ def _in_state(stored: StoredSchedule, state: str) -> bool:
             return stored.paused_at is None and stored.broken is None
         case "queue-paused":
             return stored.queue_paused
+        case "overdue":
+            due = words.finite(stored.next_fire_at)
+            return stored.paused_at is None and due is not None and now - due > timeline.GRACE
         case _:
             return True
 
