@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 import asyncpg
@@ -22,8 +23,14 @@ from awa_cron.model import FrozenFires, Kind, NotedNext, ScheduleState
 
 log = logging.getLogger(__name__)
 
-PAGE = 5_000
-"""Schedules that one statement takes: enough that the round trip does not matter, few enough to be quick."""
+PAGE = 2_000
+"""Schedules that one statement takes: so many that the round trip does not matter, so few that it is soon done."""
+
+WRITERS = 2
+"""Pages that are written at the same time, in sessions of their own."""
+
+TOLD = 100
+"""The most schedules of a page that are told in the log one by one."""
 
 SLICE = 50
 """Schedules that are evaluated before the clock is looked at."""
@@ -50,7 +57,7 @@ class Evaluator:
     async def make_pass(
         self, kind: Kind, *, page_size: int = PAGE, pause_s: Callable[[float], float] | None = None
     ) -> datetime:
-        """Read all schedules of a kind, page by page; while a page is written the next is read and evaluated.
+        """Read all schedules of a kind, page by page; while pages are written the next is read and evaluated.
 
         Args:
             kind: Which schedules.
@@ -65,7 +72,7 @@ class Evaluator:
         """
         began: datetime | None = None
         broken: dict[str, str] = {}
-        writing: asyncio.Task[dict[str, str]] | None = None
+        writing: deque[asyncio.Task[dict[str, str]]] = deque()
         last: ScheduleState | None = None
         try:
             while True:
@@ -74,18 +81,20 @@ class Evaluator:
                 began = began or state.now
                 evaluated = await self._evaluate(state)
                 broken |= {each.name: str(error) for each, error in evaluated.broken}
-                if writing is not None:
-                    broken |= await writing
-                writing = asyncio.create_task(self._write(evaluated), name="awa_cron write")
+                if len(writing) == WRITERS:
+                    broken |= await writing.popleft()
+                writing.append(asyncio.create_task(self._write(evaluated), name="awa_cron write"))
                 if len(state.schedules) < page_size:
                     break
                 last = state.schedules[-1]
                 if pause_s is not None:
                     await asyncio.sleep(pause_s(time.monotonic() - started))
-            broken |= await writing
+            while writing:
+                broken |= await writing.popleft()
         finally:
-            if writing is not None and not writing.done():
-                writing.cancel()
+            for each in writing:
+                each.cancel()
+            await asyncio.gather(*writing, return_exceptions=True)
         self._report(kind, broken)
         return began
 
@@ -132,13 +141,7 @@ class Evaluator:
                 return {batch[0].name: f"its jobs are refused: {str(error.__cause__).partition(chr(10))[0]}"}
             middle = len(batch) // 2
             return await self._enqueue(batch[:middle]) | await self._enqueue(batch[middle:])
-        if log.isEnabledFor(logging.INFO):
-            for frozen in batch:
-                fields = {"schedule": frozen.name, "fires": [fire.isoformat() for fire in frozen.fires]}
-                if frozen.name in enqueued:
-                    log.info("enqueued", extra=fields | {"jobs": list(enqueued[frozen.name])})
-                else:
-                    log.info("lost the race", extra=fields)
+        _log_enqueued(batch, enqueued)
         return {}
 
     async def _note(self, noted: Sequence[NotedNext]) -> None:
@@ -156,6 +159,20 @@ class Evaluator:
 
     def _now(self) -> datetime | None:
         return None if self._clock is None else self._clock()
+
+
+def _log_enqueued(batch: Sequence[FrozenFires], enqueued: Mapping[str, tuple[int, ...]]) -> None:
+    if len(batch) > TOLD:
+        jobs = sum(map(len, enqueued.values()))
+        counts = {"schedules": len(enqueued), "jobs": jobs, "races_lost": len(batch) - len(enqueued)}
+        log.info("enqueued many", extra=counts)
+        return
+    for frozen in batch:
+        fields = {"schedule": frozen.name, "fires": [fire.isoformat() for fire in frozen.fires]}
+        if frozen.name in enqueued:
+            log.info("enqueued", extra=fields | {"jobs": list(enqueued[frozen.name])})
+        else:
+            log.info("lost the race", extra=fields)
 
 
 def _refused_content(error: DatabaseError) -> bool:

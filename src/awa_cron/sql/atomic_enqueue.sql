@@ -8,27 +8,29 @@ WITH clock AS MATERIALIZED (
     SELECT coalesce($10::timestamptz, statement_timestamp()) AS now
 ), frozen AS MATERIALIZED (
     SELECT f.name, min(f.fire) AS first_fire, max(f.fire) AS last_fire, array_agg(f.fire ORDER BY f.fire) AS fires
-    FROM unnest($7::text[], $8::timestamptz[]) AS f (name, fire)
+    FROM unnest((SELECT $7::text[]), (SELECT $8::timestamptz[])) AS f (name, fire)
     GROUP BY f.name
 ), batch AS MATERIALIZED (
+    -- The plan is to be the same for one schedule and for thousands of a million. Behind a SELECT the planner cannot
+    -- see how long an array is, so it looks each row up by its name and never reads the whole table; and a FULL join,
+    -- here and below, where both sides hold the same names, is never made by comparing all with all.
     SELECT b.*, f.first_fire, f.last_fire, f.fires
     FROM unnest(
-        $1::text[], $2::timestamptz[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $11::timestamptz[],
-        $12::timestamptz[]
+        (SELECT $1::text[]), (SELECT $2::timestamptz[]), (SELECT $3::text[]), (SELECT $4::text[]),
+        (SELECT $5::text[]), (SELECT $6::timestamptz[]), (SELECT $11::timestamptz[]), (SELECT $12::timestamptz[])
     ) AS b (name, expected, cron_expr, timezone, policy, anchor, read_at, next_fire_at)
-    JOIN frozen AS f USING (name)
+    FULL JOIN frozen AS f USING (name)
 ), locked AS MATERIALIZED (
     -- Every statement locks rows in the order of their names, so none waits in a circle; a row that is held is
     -- left for the next pass, so none waits at all.
-    SELECT c.name
-    FROM awa.cron_jobs AS c
-    WHERE c.name = ANY ($1::text[])
+    SELECT b.*
+    FROM batch AS b JOIN awa.cron_jobs AS c USING (name)
     ORDER BY c.name
-    FOR NO KEY UPDATE SKIP LOCKED
+    FOR NO KEY UPDATE OF c SKIP LOCKED
 ), mark AS (
     UPDATE awa.cron_jobs AS c
     SET last_enqueued_at = b.last_fire, next_fire_at = b.next_fire_at, updated_at = clock.now
-    FROM batch AS b JOIN locked USING (name), clock
+    FROM locked AS b, clock
     WHERE c.name = b.name
       AND c.last_enqueued_at IS NOT DISTINCT FROM b.expected                 -- LastAsRead
       AND (c.cron_expr, c.timezone, c.missed_fire_policy, c.anchored_at)
@@ -61,6 +63,6 @@ INSERT INTO awa.cron_events (clock, action, name, actor, fires, job_ids, last_en
 SELECT
     clock.now, 'atomic_enqueue', m.name, $9::text, m.fires, made.job_ids, m.last_enqueued_at,
     jsonb_build_object('expected', m.expected) || jsonb_build_object('read_at', m.read_at)
-FROM mark AS m JOIN made USING (name), clock
+FROM mark AS m FULL JOIN made USING (name), clock
 ORDER BY m.name
 RETURNING name, job_ids

@@ -3,18 +3,19 @@
 -- $1 names and $2 to $5 of each, as read, last_enqueued_at, cron_expr, timezone, anchored_at; $6 the next fires
 WITH noted AS MATERIALIZED (
     SELECT n.*
-    FROM unnest($1::text[], $2::timestamptz[], $3::text[], $4::text[], $5::timestamptz[], $6::timestamptz[])
-        AS n (name, expected, cron_expr, timezone, anchor, next_fire_at)
+    FROM unnest(  -- as in atomic_enqueue, the planner is not to see how many there are
+        (SELECT $1::text[]), (SELECT $2::timestamptz[]), (SELECT $3::text[]), (SELECT $4::text[]),
+        (SELECT $5::timestamptz[]), (SELECT $6::timestamptz[])
+    ) AS n (name, expected, cron_expr, timezone, anchor, next_fire_at)
 ), locked AS MATERIALIZED (
-    SELECT c.name
-    FROM awa.cron_jobs AS c
-    WHERE c.name = ANY ($1::text[])
+    SELECT n.*
+    FROM noted AS n JOIN awa.cron_jobs AS c USING (name)
     ORDER BY c.name
-    FOR NO KEY UPDATE SKIP LOCKED
+    FOR NO KEY UPDATE OF c SKIP LOCKED
 )
 UPDATE awa.cron_jobs AS c
 SET next_fire_at = n.next_fire_at
-FROM noted AS n JOIN locked USING (name)
+FROM locked AS n
 WHERE c.name = n.name
   AND c.last_enqueued_at IS NOT DISTINCT FROM n.expected                    -- LastAsRead
   AND (c.cron_expr, c.timezone, c.anchored_at)
