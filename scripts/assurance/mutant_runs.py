@@ -164,7 +164,10 @@ async def _refusal(session: asyncpg.Connection[asyncpg.Record], mutant: Mutant) 
     await attempt.start()
     try:
         if "migrations" in mutant.path.parts:
-            await session.execute(f"CREATE SCHEMA mutant; {in_schema(text, 'mutant')}")
+            await session.execute("CREATE SCHEMA mutant")
+            for each in sorted((ROOT / mutant.path).parent.glob("*.sql")):
+                whole = text if each.name == mutant.path.name else each.read_text(encoding="utf-8")
+                await session.execute(in_schema(whole, "mutant"))
         else:
             await session.prepare(in_schema(text, Schema().name))
     except asyncpg.PostgresError as error:

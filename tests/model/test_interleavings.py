@@ -249,7 +249,7 @@ VARIANTS = [
         "EnqueueWaits",
         "NobodyWaitsForARow",
         "atomic_enqueue",
-        replacing("FOR NO KEY UPDATE SKIP LOCKED", "FOR NO KEY UPDATE"),
+        replacing("FOR NO KEY UPDATE OF c SKIP LOCKED", "FOR NO KEY UPDATE OF c"),
         DUE.name,
         ("pause", "enqueue"),
     ),
@@ -316,7 +316,7 @@ async def test_a_broken_statement_does_what_no_order_of_actions_does(dsn: str, v
 @pytest.mark.parametrize("level", LEVELS)
 async def test_an_enqueue_that_waits_would_still_bring_what_some_order_does(dsn: str, level: Level) -> None:
     """Passing over held rows is for speed and against deadlocks; what comes out does not depend on it."""
-    waits = replacing("FOR NO KEY UPDATE SKIP LOCKED", "FOR NO KEY UPDATE")
+    waits = replacing("FOR NO KEY UPDATE OF c SKIP LOCKED", "FOR NO KEY UPDATE OF c")
     async with Stage(dsn, level, Broken("atomic_enqueue", waits)) as stage:
         stage.may_wait = (*MAY_WAIT, "enqueue")
         for does in PARTS:
