@@ -89,6 +89,8 @@ ROW = "INSERT INTO awa.cron_jobs (name, cron_expr, kind, anchored_at) VALUES ('x
         ("UPDATE awa.cron_jobs SET paused_at = now() WHERE name = 'k'", "RowAsLogged"),
         ("DELETE FROM awa.cron_jobs WHERE name = 'k'", "RowAsLogged"),
         (ROW, "RowAsLogged"),
+        ("UPDATE awa.cron_jobs SET next_fire_at = 'infinity'", "NextNeverLate"),
+        ("UPDATE awa.cron_jobs SET next_fire_at = '2026-02-01Z' WHERE name = 'k'", "NextNeverLate"),
         (RELABELLED, "MarkIffJob"),
         *(
             (f"UPDATE awa.cron_events SET {values} WHERE id = 3", "Readable")

@@ -120,6 +120,9 @@ class Checker:
         instants = instants_of(row.cron_expr, row.timezone)
         after = max(filter(None, (row.last_enqueued_at, row.anchored_at)))
         oldest = instants.first_after(after)
+        if row.next_fire_at is not None and oldest is not None and row.next_fire_at > oldest:
+            said = f"the row's next fire is {moment(row.next_fire_at)}, but {moment(oldest)} comes before it"
+            yield self._finding("NextNeverLate", f"{said}: written by hand, or by another release", "definition")
         if oldest is None or oldest > now:
             return
         count = self._books.outstanding(instants, after, now, paused=row.paused_at is not None)

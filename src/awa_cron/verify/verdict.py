@@ -18,7 +18,7 @@ class Finding:
     """A place where log, rows and jobs are no behaviour of the spec, or not of the same one.
 
     Attributes:
-        rule: The guard, action or property of ``spec/AwaCron.tla`` that does not hold.
+        rule: The guard, action or property of ``spec/AwaCron.tla`` or ``AwaCronNext`` that does not hold.
         schedule: Whose.
         message: What is wrong, in one sentence.
         events: The smallest window of the log: ids of what set the state, and of the event that does not fit it.
