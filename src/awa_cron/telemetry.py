@@ -3,7 +3,8 @@
 Instruments, by the meter ``awa_cron``:
 
     awa_cron.fires                 {fire}     fires that became jobs; awa_cron.policy
-    awa_cron.fires.coalesced       {fire}     due fires that a later one stands for, counted up to 1,000 each time
+    awa_cron.fires.coalesced       {fire}     due fires that a later one stands for: at least so many, as no more
+                                              than 100 of a schedule and for half a second of a batch are counted
     awa_cron.fire.lateness         s          from a fire's instant to the commit of its job
     awa_cron.races.lost            {schedule} schedules of a pass whose rows had changed since it read them
     awa_cron.evaluation.duration   s          a pass: read, choose, enqueue; awa_cron.pass, error.type if it failed
@@ -18,6 +19,7 @@ handler, within which the handler's own spans lie. Schedules are in spans, not i
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -44,7 +46,11 @@ P = ParamSpec("P")
 Answer = TypeVar("Answer")
 Enqueued = TypeVar("Enqueued", bound=Mapping[str, Any])
 
-COALESCED_COUNTED: Final = 1_000
+COALESCED_COUNTED: Final = 100
+COUNTING_S: Final = 0.5
+"""The longest that counting what a batch coalesces may take: after an outage there may be much."""
+TURN_S: Final = 0.005
+"""How long counting goes on before it lets the event loop do something else."""
 SCHEDULES_NAMED: Final = 20
 """The most schedules that a span names."""
 SHORT: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
@@ -115,12 +121,11 @@ def enqueuing(enqueue: Callable[P, Coroutine[Any, Any, Enqueued]]) -> Callable[P
             span.set_attribute("awa_cron.schedules", [frozen.name for frozen in islice(batch, SCHEDULES_NAMED)])
             span.set_attribute("awa_cron.batch_size", len(batch))
             span.set_attribute("awa_cron.races_lost", len(batch) - len(won))
-        since_read_s = time.monotonic() - (_read_at.get() or started)
-        for frozen in batch:
-            if frozen.name in won:
-                _count(frozen, since_read_s)
-        if len(won) < len(batch):
-            _races.add(len(batch) - len(won))
+        if _somebody_listens():
+            since_read_s = time.monotonic() - (_read_at.get() or started)
+            await _count([frozen for frozen in batch if frozen.name in won], since_read_s)
+            if len(won) < len(batch):
+                _races.add(len(batch) - len(won))
         return won
 
     return counted
@@ -190,18 +195,33 @@ def queue_depths(depths: Mapping[tuple[str, str], int]) -> None:
     _depths.update(depths)
 
 
-def _count(frozen: FrozenFires, since_read_s: float) -> None:
-    attributes = {"awa_cron.policy": str(frozen.read.missed_fire_policy)}
-    _fires.add(len(frozen.fires), attributes)
-    if frozen.read_at is not None:
-        for fire in frozen.fires:
-            _lateness.record((frozen.read_at - fire).total_seconds() + since_read_s, attributes)
-    if frozen.read.missed_fire_policy == MissedFirePolicy.COALESCE:
-        read = frozen.read
-        after = max(filter(None, (read.last_enqueued_at, read.anchored_at)))
-        passed_by = _passed_by(read.cron_expr, read.timezone, after, frozen.fires[-1])
-        if passed_by:
-            _coalesced.add(passed_by, attributes)
+def _somebody_listens() -> bool:
+    """Tell whether the application has set up more than OpenTelemetry's interface, which does nothing."""
+    return not type(metrics.get_meter_provider()).__module__.startswith("opentelemetry.metrics")
+
+
+async def _count(enqueued: Sequence[FrozenFires], since_read_s: float) -> None:
+    """Count fires, in turns with everything else that waits for the event loop."""
+    left_s, turn = COUNTING_S, time.monotonic()
+    for frozen in enqueued:
+        attributes = {"awa_cron.policy": str(frozen.read.missed_fire_policy)}
+        _fires.add(len(frozen.fires), attributes)
+        if frozen.read_at is not None:
+            for fire in frozen.fires:
+                _lateness.record((frozen.read_at - fire).total_seconds() + since_read_s, attributes)
+        coalesces = frozen.read.missed_fire_policy == MissedFirePolicy.COALESCE
+        # Where the fire is the one that was expected next, nothing lies before it.
+        if coalesces and frozen.read.next_fire_at != frozen.fires[-1] and left_s > 0:
+            started = time.monotonic()
+            read = frozen.read
+            after = max(filter(None, (read.last_enqueued_at, read.anchored_at)))
+            passed_by = _passed_by(read.cron_expr, read.timezone, after, frozen.fires[-1])
+            if passed_by:
+                _coalesced.add(passed_by, attributes)
+            left_s -= time.monotonic() - started
+        if time.monotonic() - turn > TURN_S:
+            await asyncio.sleep(0)
+            turn = time.monotonic()
 
 
 # In a herd, many schedules have the same definition and have last fired together.

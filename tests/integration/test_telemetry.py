@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -17,9 +19,11 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import awa_cron
+from awa_cron import next_fires, telemetry
 from awa_cron.database import Database
 from awa_cron.errors import DatabaseError
 from awa_cron.leader import Leader
+from awa_cron.model import FrozenFires, ScheduleState
 from awa_cron.scheduler import Scheduler
 from awa_cron.sql import Schema
 from tests.integration import commands
@@ -117,6 +121,49 @@ async def test_fires_their_lateness_and_those_that_a_later_one_stands_for(
     assert {"coalesces", "catches"} == set(span.attributes["awa_cron.schedules"])  # type: ignore[arg-type]
     assert 2 == span.attributes["awa_cron.batch_size"]
     assert 0 == told.of("races.lost")
+
+
+async def test_while_a_herd_is_counted_others_have_their_turn(told: Told) -> None:
+    last = at("2026-01-01 08:00")
+
+    def frozen(number: int) -> FrozenFires:
+        read = ScheduleState(
+            name=f"herd {number}",
+            cron_expr=f"{number % 60} {number // 60} * * *",
+            timezone="UTC",
+            missed_fire_policy="coalesce",
+            last_enqueued_at=last,
+            anchored_at=last,
+            paused_at=None,
+        )
+        fires = next_fires(read.cron_expr, "UTC", after=last + timedelta(days=2), count=1)
+        return FrozenFires(read=read, fires=tuple(fires), read_at=fires[0])
+
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    batch = [frozen(number) for number in range(600)]
+    async with running(others()):
+        await telemetry._count(batch, 0.0)
+        assert turns > 1, "no database is asked here: only counting that yields lets others run"
+    assert 600 == told.of("fires", {"policy": "coalesce"})
+    assert 0 < told.of("fires.coalesced", {"policy": "coalesce"}) <= 2 * 600
+
+
+async def test_a_fire_that_was_expected_next_is_not_looked_into(
+    dsn: str, connection: Session, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(telemetry, "_passed_by", lambda *_: pytest.fail("it costs as much as evaluating it"))
+    await write_row(connection, last_enqueued_at=T)
+    async with a_node(dsn, connection) as node:
+        await node.evaluate(T)  # works out the next fire
+        await node.evaluate(NOW)
+    assert 1 == told.of("fires", {"policy": "coalesce"})
 
 
 async def test_a_lost_race_is_no_fire(connection: Session, told: Told) -> None:
