@@ -1,4 +1,4 @@
-"""All techniques, one after the other in two lanes, one a core; their numbers in one table and one file."""
+"""All techniques, two at a time; their numbers in one table and one file."""
 
 from __future__ import annotations
 
@@ -24,14 +24,25 @@ ABOUT = "Run everything that assures protocol and code. Exit status: 0 all as it
 BUILD = ROOT / "build"
 PLACE = BUILD / "assurance"
 REPORT = BUILD / "assurance.json"
-LEDGER = PLACE / "tests.jsonl"
+AT_ONCE = 2
+
+PARTS_OF_THE_TESTS = {
+    "interleavings": ["tests/model/test_interleavings.py"],
+    "edges": ["tests/model/test_edges.py", "tests/model/test_paths.py"],
+}
+"""Files that take long, each with a run of its own; the others share one."""
 
 
 @dataclass(frozen=True)
 class Technique:
-    """A command that leaves its numbers in a file, and its exit status says whether all is well."""
+    """A command that leaves its numbers in a file, and its exit status says whether all is well.
+
+    Attributes:
+        section: Under which the numbers are reported.
+    """
 
     name: str
+    section: str
     command: Sequence[str]
     numbers: Path
 
@@ -41,35 +52,38 @@ class Run:
     """What came of a technique. Without numbers it did not get far enough to have any."""
 
     name: str
+    section: str
     ok: bool
     seconds: float
     numbers: list[dict[str, Any]]
 
 
-def techniques(level: str) -> tuple[list[Technique], list[Technique]]:
-    """Return the two lanes; about as long, the longest first."""
-
-    def script(name: str, *arguments: str) -> Technique:
-        numbers = PLACE / f"{name}.json"
-        return Technique(name, [f"scripts/{name}", *arguments, "--json", str(numbers)], numbers)
-
-    tests = Technique("tests", ["-m", "pytest", "-p", "no:cacheprovider", "tests/model"], LEDGER)
+def techniques(level: str) -> list[Technique]:
+    """Return what there is to do, the longest first: whoever is free takes the next."""
     quick = level == "quick"
-    return (
-        [
-            script("tlc", "--jobs", "1", *(["--quick"] if quick else [])),
-            script("prove"),
-            script("mutants", "--jobs", "1", *(["--sample", "12"] if quick else [])),
-        ],
-        [tests],
-    )
+    others = [f"--ignore={file}" for files in PARTS_OF_THE_TESTS.values() for file in files]
+    mutants = _script("mutants", "--jobs", "1", *(["--sample", "12"] if quick else []))
+    tlc = _script("tlc", "--jobs", "1", *(["--quick"] if quick else []))
+    tests = [_tests(name, *files) for name, files in PARTS_OF_THE_TESTS.items()]
+    last = [_tests("model", "tests/model", *others), _script("prove")]
+    return [*tests, tlc, *last, mutants] if quick else [mutants, tlc, *tests, *last]
+
+
+def _script(name: str, *arguments: str) -> Technique:
+    numbers = PLACE / f"{name}.json"
+    return Technique(name, name, [f"scripts/{name}", *arguments, "--json", str(numbers)], numbers)
+
+
+def _tests(name: str, *arguments: str) -> Technique:
+    command = ["-m", "pytest", "-p", "no:cacheprovider", "--durations=10", *arguments]
+    return Technique(name, "tests", command, PLACE / f"{name}.jsonl")
 
 
 def carry_out(technique: Technique, level: str) -> Run:
     """Run a technique, its output in a file of its own."""
     log = PLACE / f"{technique.name}.log"
     environment = os.environ | {
-        "AWA_CRON_ASSURANCE": str(LEDGER),
+        "AWA_CRON_ASSURANCE": str(technique.numbers),
         "AWA_CRON_ASSURANCE_LEVEL": level,
         "HYPOTHESIS_PROFILE": "ci",
     }
@@ -82,7 +96,7 @@ def carry_out(technique: Technique, level: str) -> Run:
     say(f"{technique.name}: {'done' if status == 0 else f'FAILED (status {status}), see {log}'} in {seconds:.0f} s")
     if status != 0:
         say("\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-30:]))
-    return Run(technique.name, status == 0, round(seconds, 1), numbers_in(technique.numbers))
+    return Run(technique.name, technique.section, status == 0, round(seconds, 1), numbers_in(technique.numbers))
 
 
 def numbers_in(path: Path) -> list[dict[str, Any]]:
@@ -119,12 +133,14 @@ def main() -> int:
     shutil.rmtree(PLACE, ignore_errors=True)
     PLACE.mkdir(parents=True)
     started = time.monotonic()
-    lanes = techniques(level)
-    say(f"{level}: {', '.join(t.name for lane in lanes for t in lane)}; output in {PLACE.relative_to(ROOT)}")
-    with ThreadPoolExecutor(len(lanes)) as pool:
-        done = list(pool.map(lambda lane: [carry_out(technique, level) for technique in lane], lanes))
-    runs = [run for lane in done for run in lane]
-    found = lines({run.name: run.numbers for run in runs})
+    asked = techniques(level)
+    say(f"{level}: {', '.join(each.name for each in asked)}; output in {PLACE.relative_to(ROOT)}")
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        runs = list(pool.map(lambda technique: carry_out(technique, level), asked))
+    sections: dict[str, list[dict[str, Any]]] = {}
+    for run in runs:
+        sections.setdefault(run.section, []).extend(run.numbers)
+    found = lines(sections)
     written = report(level, runs, found, time.monotonic() - started)
     REPORT.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
     say("")
