@@ -1,0 +1,122 @@
+"""Herds, idle ticks, outages, lateness, jobs and syncs, beside peers and beside the bare SQL, on one server.
+
+Each measurement has a fresh database and a process of its own; where it is taken several times, the median counts.
+Peers are those of the extra 'bench'. The server is the one that AWA_CRON_TEST_DSN names, or an embedded one with
+Postgres's defaults. With --write the results go to docs/benchmarks.json, and docs/benchmarks.md and its plot are
+drawn from that; --write alone with --from draws them again.
+Exit status: 0 all was measured, 1 something of ours failed, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from benchmarks import ROOT, gauges, place, plan, report
+from benchmarks.plan import Measurement
+
+LIMIT_S = 600
+
+
+def main() -> int:
+    """Read the command line, measure, and report."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="small numbers, in under a minute")
+    parser.add_argument("--only", action="append", metavar="CASE", help="this case only; repeatable")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here too")
+    parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="measure nothing; take these")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.*")
+    options = parser.parse_args()
+    if options.source:
+        results = json.loads(options.source.read_text(encoding="utf-8"))
+    else:
+        measurements = list(plan.quick() if options.quick else plan.full())
+        cases = {each.case for each in measurements}
+        if unknown := sorted(set(options.only or ()) - cases):
+            parser.error(f"--only {unknown[0]}: it is one of {', '.join(sorted(cases))}")
+        with place.server() as dsn:
+            results = run(dsn, [each for each in measurements if not options.only or each.case in options.only])
+    if options.json:
+        options.json.write_text(report.as_json(results), encoding="utf-8")
+    if options.write:
+        report.write(ROOT / "docs", results)
+    print(report.tables(results))
+    failed = [each for each in results["results"] if each["subject"] in report.OURS and each["problem"]]
+    for each in failed:
+        print(f"scripts/bench: {each['case']} ({each['variant']}): {each['problem']}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def run(dsn: str, measurements: Iterable[Measurement]) -> dict[str, Any]:
+    """Take the measurements one after the other."""
+    results: dict[str, Any] = {
+        "at": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "machine": place.machine(dsn),
+    }
+    results["results"] = [_measured(dsn, each) for each in measurements]
+    results["machine"]["load_after"] = round(os.getloadavg()[0], 2)
+    return results
+
+
+def _measured(dsn: str, measurement: Measurement) -> dict[str, Any]:
+    runs: list[dict[str, float | None]] = []
+    problem = None
+    for _ in range(measurement.runs):
+        with place.database(dsn) as database:
+            found = _once(database, measurement)
+        if isinstance(found, str):
+            problem = found
+            break
+        runs.append(found)
+    values = {name: _median([run[name] for run in runs]) for name in runs[0]} if runs else {}
+    told = problem or ", ".join(f"{name} {value:.4g}" for name, value in values.items() if value is not None)
+    size = measurement.arguments.get("count", "")
+    print(
+        f"{measurement.case} {size} {measurement.subject} {measurement.variant}: {told}",
+        file=sys.stderr,
+        flush=True,
+    )
+    return dataclasses.asdict(measurement) | {"values": values, "all_runs": runs, "problem": problem}
+
+
+def _median(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return gauges.median(known) if known else None
+
+
+def _once(dsn: str, measurement: Measurement) -> dict[str, float | None] | str:
+    """Return what one process measured, or why it did not."""
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.measure",
+        measurement.place,
+        dsn,
+        json.dumps(measurement.arguments),
+    ]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT / "scripts")))}
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"not done within {LIMIT_S} s"
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        return lines[-1] if lines else f"ended with status {done.returncode}"
+    found: dict[str, float | None] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Other schedulers and queues, each driven as its own documentation says."""
