@@ -1,6 +1,7 @@
 """The actions of ``spec/AwaQueue.tla`` on a real database, by the same names: what becomes of a committed job.
 
-Each function runs one statement. Outcomes are fenced by worker and attempt: a worker whose job was taken from it
+Each function runs one statement. Claims and outcomes are many at a time, a single one is a batch of one, and each
+job of a batch is a step of its own. Outcomes are fenced by worker and attempt: a worker whose job was taken from it
 changes nothing.
 """
 
@@ -10,7 +11,7 @@ import dataclasses
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from awa_cron import rows
 from awa_cron.actions import ask, checked
@@ -20,6 +21,23 @@ from awa_cron.sql import Connection, Schema
 
 MAX_ATTEMPTS = 1000
 """The highest ``max_attempts`` that a job may have, AttemptLimit in the spec."""
+
+
+Attempt: TypeAlias = tuple[int, int]
+"""A job's id, and the number of the attempt."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What became of the outcomes of attempts.
+
+    Attributes:
+        written: The new states; an attempt that is not here and not held was no longer this worker's.
+        held: Somebody holds the job's row just now: nothing is known yet, ask again.
+    """
+
+    written: dict[Attempt, JobState]
+    held: frozenset[Attempt]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,91 +96,125 @@ async def claim(
 
 
 async def finish(
-    connection: Connection, schema: Schema, job: Job, *, worker: str, clock: datetime | None = None
-) -> bool:
-    """Mark a job completed; False when it is no longer this worker's.
+    connection: Connection, schema: Schema, jobs: Sequence[Job], *, worker: str, clock: datetime | None = None
+) -> Settled:
+    """Mark jobs completed.
 
-    Spec: Finish; SettleTooLate when it returns False.
+    Spec: Finish, for each that is written; SettleTooLate for each that is neither written nor held.
+
+    Args:
+        connection: Any session.
+        schema: Where the jobs are.
+        jobs: As claimed, each once.
+        worker: Who claimed them.
+        clock: Instead of the database's.
 
     Raises:
-        DatabaseError: The server refused or the connection is gone.
+        DatabaseError: The server refused or the connection is gone; nothing was written.
     """
-    return bool(await ask(connection, schema, "finish", job.id, job.attempt, worker, checked(clock)))
+    return await _settle(connection, schema, "finish", jobs, worker, checked(clock))
 
 
 async def fail(
     connection: Connection,
     schema: Schema,
-    job: Job,
+    failures: Sequence[tuple[Job, dict[str, Any], float]],
     *,
     worker: str,
-    error: dict[str, Any],
-    retry_delay_s: float,
     clock: datetime | None = None,
-) -> JobState | None:
-    """Record a failed attempt.
+) -> Settled:
+    """Record failed attempts: each becomes ``retryable``, or ``failed`` when it was the job's last.
 
-    Spec: Fail; SettleTooLate when it returns None.
+    Spec: Fail, for each that is written; SettleTooLate for each that is neither written nor held.
 
-    Returns:
-        ``retryable``, ``failed`` when that was the last attempt, None when the job is no longer this worker's.
+    Args:
+        connection: Any session.
+        schema: Where the jobs are.
+        failures: Each once: a job as claimed, its error, and the seconds until its next attempt.
+        worker: Who claimed them.
+        clock: Instead of the database's.
 
     Raises:
-        DatabaseError: The server refused or the connection is gone.
+        DatabaseError: The server refused or the connection is gone; nothing was written.
     """
-    outcome = (job.id, job.attempt, worker, json.dumps(error), retry_delay_s, checked(clock))
-    found = await ask(connection, schema, "fail", *outcome)
-    return JobState(found[0]["state"]) if found else None
+    jobs = [job for job, _, _ in failures]
+    errors, delays = [json.dumps(error) for _, error, _ in failures], [delay_s for _, _, delay_s in failures]
+    return await _settle(connection, schema, "fail", jobs, worker, errors, delays, checked(clock))
 
 
 async def snooze(
     connection: Connection,
     schema: Schema,
-    job: Job,
+    snoozes: Sequence[tuple[Job, float]],
     *,
     worker: str,
-    delay_s: float,
     clock: datetime | None = None,
-) -> bool:
-    """Let a job wait without counting its attempt; False when it is no longer this worker's, or at the limit.
+) -> Settled:
+    """Let jobs wait without counting their attempts; one that is at the limit is neither written nor held.
 
-    Spec: Snooze; SettleTooLate when it returns False.
+    Spec: Snooze, for each that is written; SettleTooLate for each that is neither written nor held.
+
+    Args:
+        connection: Any session.
+        schema: Where the jobs are.
+        snoozes: Each once: a job as claimed, and the seconds until it may run.
+        worker: Who claimed them.
+        clock: Instead of the database's.
 
     Raises:
-        DatabaseError: The server refused or the connection is gone.
+        DatabaseError: The server refused or the connection is gone; nothing was written.
     """
-    return bool(await ask(connection, schema, "snooze", job.id, job.attempt, worker, delay_s, checked(clock)))
+    jobs, delays = [job for job, _ in snoozes], [delay_s for _, delay_s in snoozes]
+    return await _settle(connection, schema, "snooze", jobs, worker, delays, checked(clock))
 
 
 async def cancel_own(
     connection: Connection,
     schema: Schema,
-    job: Job,
+    cancelled: Sequence[tuple[Job, dict[str, Any]]],
     *,
     worker: str,
-    error: dict[str, Any],
     clock: datetime | None = None,
-) -> bool:
-    """End a job as cancelled because its handler says so; False when it is no longer this worker's.
+) -> Settled:
+    """End jobs as cancelled because their handlers say so.
 
-    Spec: CancelOwn; SettleTooLate when it returns False.
+    Spec: CancelOwn, for each that is written; SettleTooLate for each that is neither written nor held.
+
+    Args:
+        connection: Any session.
+        schema: Where the jobs are.
+        cancelled: Each once: a job as claimed, and the reason.
+        worker: Who claimed them.
+        clock: Instead of the database's.
 
     Raises:
-        DatabaseError: The server refused or the connection is gone.
+        DatabaseError: The server refused or the connection is gone; nothing was written.
     """
-    outcome = (job.id, job.attempt, worker, json.dumps(error), checked(clock))
-    return bool(await ask(connection, schema, "cancel_own", *outcome))
+    jobs, reasons = [job for job, _ in cancelled], [json.dumps(reason) for _, reason in cancelled]
+    return await _settle(connection, schema, "cancel_own", jobs, worker, reasons, checked(clock))
+
+
+async def _settle(
+    connection: Connection, schema: Schema, action: str, jobs: Sequence[Job], worker: str, *more: object
+) -> Settled:
+    ids, attempts = [job.id for job in jobs], [job.attempt for job in jobs]
+    found = await ask(connection, schema, action, ids, attempts, worker, *more)
+    states = {(row["id"], row["attempt"]): row["state"] for row in found}
+    return Settled(
+        written={attempt: JobState(state) for attempt, state in states.items() if state is not None},
+        held=frozenset(attempt for attempt, state in states.items() if state is None),
+    )
 
 
 async def heartbeat(
     connection: Connection,
     schema: Schema,
-    attempts: Iterable[tuple[int, int]],
+    attempts: Iterable[Attempt],
     *,
     worker: str,
     clock: datetime | None = None,
-) -> set[tuple[int, int]]:
-    """Renew running attempts, each a job's id and the number of the attempt.
+) -> set[Attempt]:
+    """Renew running attempts.
 
     Returns:
         Those that are still this worker's.

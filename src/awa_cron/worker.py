@@ -10,7 +10,6 @@ import asyncio
 import dataclasses
 import inspect
 import logging
-import random
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +22,8 @@ from awa_cron.database import Database
 from awa_cron.errors import DatabaseError
 from awa_cron.model import Job, JobState
 from awa_cron.outcomes import Cancel, RetryAfter, Snooze
-from awa_cron.sql import DRIVER_ERRORS, Connection, told
+from awa_cron.settling import Failed, Outcome, Settler
+from awa_cron.sql import DRIVER_ERRORS, told
 from awa_cron.typed import Reader
 
 Handler: TypeAlias = Callable[[Job], object]
@@ -31,20 +31,9 @@ Handler: TypeAlias = Callable[[Job], object]
 
 log = logging.getLogger(__name__)
 
-MAX_RETRY_DELAY_S = 24 * 3600.0
 MAX_ERROR_CHARACTERS = 10_000
 STOP_GRACE_S = 5.0
 """How long a handler that was told to stop may take, before the outcome is written without it."""
-
-
-def retry_delay_s(attempt: int, jitter: float) -> float:
-    """Return the seconds to wait after a failed attempt: 2, 4, 8, … and up to a quarter more, at most a day.
-
-    Args:
-        attempt: The attempt that failed, from 1.
-        jitter: From 0 to 1.
-    """
-    return min(2.0 ** min(attempt, 20) * (1 + jitter / 4), MAX_RETRY_DELAY_S)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,16 +42,6 @@ class Task:
 
     handler: Handler
     read: Reader | None = None
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Failed:
-    """An attempt that has failed, and what is stored of it."""
-
-    error: dict[str, str]
-
-
-Outcome: TypeAlias = "Snooze | RetryAfter | Cancel | Failed | None"
 
 
 class _Attempt:
@@ -108,6 +87,7 @@ class Worker:
         self._queues = queues
         self._turn = 0
         self._actor = actor
+        self._settler = Settler(database, actor)
         # By job and attempt: a worker that was frozen may have lost a job, and get it again while it still runs.
         self._running: dict[tuple[int, int], _Attempt] = {}
         self._wake = asyncio.Event()
@@ -249,8 +229,7 @@ class Worker:
         """Write the outcome; if the database stays away, the job is rescued and runs again."""
         for pause_s in (0.1, 0.5, 2.0, None):
             try:
-                async with self._database.session() as connection:
-                    became = await self._write(connection, job, outcome)
+                became = await self._settler.settle(job, outcome)
             except DatabaseError as trouble:
                 log.warning("cannot write the outcome", extra={"job": job.id, "error": str(trouble)})
                 if pause_s is None:
@@ -266,30 +245,6 @@ class Worker:
                 if became is not None:
                     telemetry.settled(job, became)
                 return
-
-    async def _write(self, connection: Connection, job: Job, outcome: Outcome) -> JobState | None:
-        """Write the outcome once; None when the job is no longer ours."""
-        database, worker = self._database, self._actor
-        if isinstance(outcome, Snooze) and job.max_attempts >= queue_actions.MAX_ATTEMPTS:
-            outcome = RetryAfter(outcome.delay_s, "it cannot be snoozed: its max_attempts is at the limit")
-        match outcome:
-            case None:
-                ours = await queue_actions.finish(connection, database.schema, job, worker=worker)
-                return JobState.COMPLETED if ours else None
-            case Snooze(delay_s):
-                ours = await queue_actions.snooze(connection, database.schema, job, worker=worker, delay_s=delay_s)
-                return JobState.SCHEDULED if ours else None
-            case Cancel(reason):
-                error = _storable({"error": reason})
-                ours = await queue_actions.cancel_own(connection, database.schema, job, worker=worker, error=error)
-                return JobState.CANCELLED if ours else None
-            case RetryAfter(delay_s, reason):
-                error = {"error": reason}
-            case Failed(error):
-                delay_s = retry_delay_s(job.attempt, random.random())  # noqa: S311
-        return await queue_actions.fail(
-            connection, database.schema, job, worker=worker, error=_storable(error), retry_delay_s=delay_s
-        )
 
     async def _heartbeat_forever(self) -> None:
         """Renew what runs, all in one statement; sooner when somebody says that running jobs were cancelled."""
@@ -406,10 +361,3 @@ def _told(error: BaseException) -> str:
         return f"{type(error).__name__}: {error}"
     except Exception:  # noqa: BLE001
         return type(error).__name__
-
-
-def _storable(error: dict[str, str]) -> dict[str, str]:
-    """Replace what Postgres cannot store in JSON."""
-    return {
-        key: value.replace("\0", "\\0").encode("utf-8", "backslashreplace").decode() for key, value in error.items()
-    }

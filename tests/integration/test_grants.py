@@ -84,10 +84,10 @@ async def _claim(session: Session, owner: Session) -> None:
 async def _outcomes(session: Session, owner: Session) -> None:
     await insert_job(owner, metadata='{"cron_name": "s"}')
     done, failed, snoozed, void, _ = await claim(owner, limit=5)
-    assert await queue_actions.finish(session, SCHEMA, done, worker="w")
-    assert await queue_actions.fail(session, SCHEMA, failed, worker="w", error={}, retry_delay_s=0)
-    assert await queue_actions.snooze(session, SCHEMA, snoozed, worker="w", delay_s=0)
-    assert await queue_actions.cancel_own(session, SCHEMA, void, worker="w", error={})
+    assert (await queue_actions.finish(session, SCHEMA, [done], worker="w")).written
+    assert (await queue_actions.fail(session, SCHEMA, [(failed, {}, 0)], worker="w")).written
+    assert (await queue_actions.snooze(session, SCHEMA, [(snoozed, 0)], worker="w")).written
+    assert (await queue_actions.cancel_own(session, SCHEMA, [(void, {})], worker="w")).written
 
 
 async def _heartbeat(session: Session, owner: Session) -> None:

@@ -11,8 +11,8 @@ import pytest
 from awa_cron import queue_actions
 from awa_cron.model import Job, JobState
 from awa_cron.settings import Settings
+from awa_cron.settling import retry_delay_s
 from awa_cron.sql import Schema
-from awa_cron.worker import retry_delay_s
 from tests.integration.support import (
     LEVELS,
     Session,
@@ -109,13 +109,13 @@ async def test_a_worker_whose_job_was_rescued_can_write_nothing(dsn: str, connec
         assert {job_id: JobState.RETRYABLE} == rescued
         (theirs,) = await claim(other, worker="other", clock=later)
         before = await job_row(connection, job_id)
-        assert not await queue_actions.finish(slow, SCHEMA, mine, worker="slow")
-        failed = await queue_actions.fail(slow, SCHEMA, mine, worker="slow", error={}, retry_delay_s=1)
-        assert failed is None
+        assert not (await queue_actions.finish(slow, SCHEMA, [mine], worker="slow")).written
+        failed = (await queue_actions.fail(slow, SCHEMA, [(mine, {}, 1)], worker="slow")).written
+        assert not failed
         assert set() == await queue_actions.heartbeat(slow, SCHEMA, [(job_id, mine.attempt)], worker="slow")
         assert before == await job_row(connection, job_id), "fenced by worker and attempt"
         assert (2, 1) == (theirs.attempt, len(before["errors"]))
-        assert await queue_actions.finish(other, SCHEMA, theirs, worker="other")
+        assert (await queue_actions.finish(other, SCHEMA, [theirs], worker="other")).written
 
 
 async def test_the_same_workers_earlier_attempt_is_fenced_too(connection: Session) -> None:
@@ -124,20 +124,18 @@ async def test_the_same_workers_earlier_attempt_is_fenced_too(connection: Sessio
     later = datetime.now(UTC) + timedelta(hours=1)
     await queue_actions.rescue(connection, SCHEMA, silent_for_s=60, clock=later)
     (second,) = await claim(connection, clock=later)
-    assert not await queue_actions.finish(connection, SCHEMA, first, worker="w")
-    assert await queue_actions.fail(
-        connection, SCHEMA, first, worker="w", error={}, retry_delay_s=1
-    ) is None  # fmt: skip
-    assert await queue_actions.finish(connection, SCHEMA, second, worker="w")
-    assert not await queue_actions.finish(connection, SCHEMA, second, worker="w"), "only once"
+    assert not (await queue_actions.finish(connection, SCHEMA, [first], worker="w")).written
+    assert not (await queue_actions.fail(connection, SCHEMA, [(first, {}, 1)], worker="w")).written  # fmt: skip
+    assert (await queue_actions.finish(connection, SCHEMA, [second], worker="w")).written
+    assert not (await queue_actions.finish(connection, SCHEMA, [second], worker="w")).written, "only once"
 
 
 async def test_another_worker_cannot_end_an_attempt(connection: Session) -> None:
     job_id = await insert_job(connection)
     (mine,) = await claim(connection, worker="mine")
     before = await job_row(connection, job_id)
-    assert not await queue_actions.finish(connection, SCHEMA, mine, worker="other")
-    assert await queue_actions.fail(connection, SCHEMA, mine, worker="other", error={}, retry_delay_s=1) is None
+    assert not (await queue_actions.finish(connection, SCHEMA, [mine], worker="other")).written
+    assert not (await queue_actions.fail(connection, SCHEMA, [(mine, {}, 1)], worker="other")).written
     assert set() == await queue_actions.heartbeat(connection, SCHEMA, [(job_id, mine.attempt)], worker="other")
     assert before == await job_row(connection, job_id)
 

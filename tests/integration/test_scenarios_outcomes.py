@@ -87,8 +87,8 @@ async def test_an_outcome_of_an_attempt_that_was_taken_away_writes_nothing(
 
     async def write(job: Job, worker: str) -> bool:
         if outcome == "snooze":
-            return await queue_actions.snooze(connection, SCHEMA, job, worker=worker, delay_s=0)
-        return await queue_actions.cancel_own(connection, SCHEMA, job, worker=worker, error={})
+            return bool((await queue_actions.snooze(connection, SCHEMA, [(job, 0)], worker=worker)).written)
+        return bool((await queue_actions.cancel_own(connection, SCHEMA, [(job, {})], worker=worker)).written)
 
     before = await job_row(connection, job_id)
     assert not await write(mine, "slow"), "an earlier attempt"

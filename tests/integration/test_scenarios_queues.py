@@ -126,10 +126,10 @@ async def test_p24_in_a_paused_queue_all_but_claims_goes_on(connection: Session)
     done, failed, snoozed, void, silent = await claim(connection)
     await insert_job(connection, metadata=LABEL)
     await queue_actions.pause_queue(connection, SCHEMA, "default")
-    assert await queue_actions.finish(connection, SCHEMA, done, worker="w")
-    assert await queue_actions.fail(connection, SCHEMA, failed, worker="w", error={}, retry_delay_s=0)
-    assert await queue_actions.snooze(connection, SCHEMA, snoozed, worker="w", delay_s=0)
-    assert await queue_actions.cancel_own(connection, SCHEMA, void, worker="w", error={})
+    assert (await queue_actions.finish(connection, SCHEMA, [done], worker="w")).written
+    assert (await queue_actions.fail(connection, SCHEMA, [(failed, {}, 0)], worker="w")).written
+    assert (await queue_actions.snooze(connection, SCHEMA, [(snoozed, 0)], worker="w")).written
+    assert (await queue_actions.cancel_own(connection, SCHEMA, [(void, {})], worker="w")).written
     later = datetime.now(UTC) + timedelta(hours=1)
     assert {silent.id} == set(await queue_actions.rescue(connection, SCHEMA, silent_for_s=60, clock=later))
     assert [failed.id] == await queue_actions.retry_dead(connection, SCHEMA, Selection(ids=(failed.id,)))
@@ -200,7 +200,7 @@ async def dead_job(connection: Session, **columns: Any) -> int:
     """Return a job that has used up its attempts."""
     job_id = await insert_job(connection, max_attempts=1, **columns)
     (job,) = [each for each in await claim(connection) if each.id == job_id]
-    await queue_actions.fail(connection, SCHEMA, job, worker="w", error={"error": "boom"}, retry_delay_s=0)
+    await queue_actions.fail(connection, SCHEMA, [(job, {"error": "boom"}, 0)], worker="w")
     return job_id
 
 
@@ -209,9 +209,7 @@ async def test_p27_an_exhausted_job_is_among_the_dead_with_its_errors(dsn: str, 
     for _ in range(2):
         (job,) = await claim(connection)
         assert [] == await connection.fetch("SELECT id FROM awa.jobs_dead")
-        await queue_actions.fail(
-            connection, SCHEMA, job, worker="w", error={"error": f"boom {job.attempt}"}, retry_delay_s=0
-        )
+        await queue_actions.fail(connection, SCHEMA, [(job, {"error": f"boom {job.attempt}"}, 0)], worker="w")
     (row,) = await connection.fetch("SELECT * FROM awa.jobs_dead")
     assert (job_id, 2, 2) == (row["id"], row["attempt"], len(row["errors"]))
     async with awa_cron.Client(dsn) as client:
@@ -238,7 +236,7 @@ async def test_p27_a_dead_job_that_is_retried_has_a_second_life_of_its_own_budge
         assert 1 == len(row["errors"]), "what it died of is kept"
         for _ in range(2):
             (job,) = await claim(connection)
-            await queue_actions.fail(connection, SCHEMA, job, worker="w", error={}, retry_delay_s=0)
+            await queue_actions.fail(connection, SCHEMA, [(job, {}, 0)], worker="w")
         assert [job_id] == [job.id for job in await client.list_dead()]
     (event,) = await events_of(connection, None)
     assert ("retry_dead", "ops", {"jobs": 1}) == (event["action"], event["actor"], event["details"])
@@ -251,8 +249,8 @@ async def test_a_late_outcome_of_the_first_life_does_not_fit_the_second(connecti
     await queue_actions.rescue(connection, SCHEMA, silent_for_s=60, clock=later)
     await queue_actions.retry_dead(connection, SCHEMA, Selection(ids=(job_id,)), clock=later)
     (second,) = await claim(connection, clock=later)
-    assert not await queue_actions.finish(connection, SCHEMA, first, worker="w")
-    assert await queue_actions.finish(connection, SCHEMA, second, worker="w")
+    assert not (await queue_actions.finish(connection, SCHEMA, [first], worker="w")).written
+    assert (await queue_actions.finish(connection, SCHEMA, [second], worker="w")).written
 
 
 async def test_only_the_dead_are_retried_or_purged(dsn: str, connection: Session) -> None:

@@ -342,7 +342,7 @@ async def test_workers_share_jobs_without_errors(dsn: str, connection: Session, 
             taken.extend(job.id for job in jobs)
             await queue_actions.heartbeat(session, SCHEMA, [(job.id, job.attempt) for job in jobs], worker=name)
             for job in jobs:
-                assert await queue_actions.finish(session, SCHEMA, job, worker=name)
+                assert (await queue_actions.finish(session, SCHEMA, [job], worker=name)).written
 
     sessions = [await asyncpg.connect(dsn) for _ in range(4)]
     for session in sessions:

@@ -11,6 +11,7 @@ import dataclasses
 import json
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import asyncpg
 
@@ -99,23 +100,24 @@ class QueueCluster:
 
     async def settle(self, outcome: str, w: str, claim: Claim, heard: bool = True) -> bool:
         """Say how an attempt ended; tell whether that was written."""
-        session, job = await self._session(w), self._holds[w][claim]
-        now = self.tick()
-        match outcome:
-            case "finish":
-                written = await queue_actions.finish(session, self._schema, job, worker=w, clock=now)
-            case "fail":
-                state = await queue_actions.fail(
-                    session, self._schema, job, worker=w, error={}, retry_delay_s=0, clock=now
-                )
-                written = state is not None
-            case "snooze":
-                written = await queue_actions.snooze(session, self._schema, job, worker=w, delay_s=0, clock=now)
-            case _:
-                written = await queue_actions.cancel_own(session, self._schema, job, worker=w, error={}, clock=now)
+        return bool(await self.settle_several(outcome, w, [claim], heard=heard))
+
+    async def settle_several(self, outcome: str, w: str, claims: list[Claim], *, heard: bool = True) -> set[Claim]:
+        """Say how attempts ended, in one statement; tell which of it was written."""
+        session, now = await self._session(w), self.tick()
+        jobs = [self._holds[w][claim] for claim in claims]
+        more: dict[str, list[Any]] = {
+            "finish": jobs,
+            "fail": [(job, {}, 0.0) for job in jobs],
+            "snooze": [(job, 0.0) for job in jobs],
+            "cancel_own": [(job, {}) for job in jobs],
+        }
+        settled = await getattr(queue_actions, outcome)(session, self._schema, more[outcome], worker=w, clock=now)
+        assert not settled.held, "nobody else is at work"
         if heard:
-            del self._holds[w][claim]
-        return written
+            for claim in claims:
+                del self._holds[w][claim]
+        return {claim for claim, job in zip(claims, jobs, strict=True) if (job.id, job.attempt) in settled.written}
 
     async def heartbeat(self, w: str, *, forget: bool) -> set[Claim]:
         """Renew what a worker believes it runs, and return what it has lost."""

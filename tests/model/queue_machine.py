@@ -184,6 +184,21 @@ class QueueMachine(RuleBasedStateMachine):
         assert isinstance(claim, Claim)
         self.take([("settle_too_late", (w, claim))], self.too_late(outcome, w, claim))
 
+    @precondition(lambda self: bool(self.with_several()))
+    @rule(data=st.data(), outcome=st.sampled_from(OUTCOMES))
+    def settle_several(self, data: st.DataObject, outcome: str) -> None:
+        """A worker says how all that it holds ended, in one statement: each is a step, or comes too late."""
+        w = data.draw(st.sampled_from(self.with_several()))
+        claims = sorted(self.state.holds[w])
+        written = [claim for claim in claims if (w, claim, True) in self.enabled.get(outcome, [])]
+        steps: list[ModelStep] = [
+            (outcome, (w, claim, True)) if claim in written else ("settle_too_late", (w, claim))
+            for claim in claims
+            if claim in written or (w, claim) in self.enabled.get("settle_too_late", [])
+        ]
+        told = [claim for _, (_, claim, *_) in steps if isinstance(claim, Claim)]
+        self.take(steps, self.settled(outcome, w, told, written))
+
     @precondition(lambda self: "up" in self.state.worker.values())
     @rule(data=st.data())
     def rescue(self, data: st.DataObject) -> None:
@@ -206,6 +221,10 @@ class QueueMachine(RuleBasedStateMachine):
         """Return the workers that may claim."""
         return [w for w, is_ in self.state.worker.items() if is_ == "up" and self.model.has_room(self.state, w)]
 
+    def with_several(self) -> list[str]:
+        """Return the workers that can say how more than one job ended."""
+        return [w for w, is_ in self.state.worker.items() if is_ == "up" and len(self.state.holds[w]) > 1]
+
     def claimed(self, w: str, queue: str | None, limit: int, heard: bool, possible: list[int]) -> list[int]:  # noqa: ARG002
         """Return the jobs that a claim is given."""
         return possible[:limit]
@@ -215,6 +234,9 @@ class QueueMachine(RuleBasedStateMachine):
         return None
 
     def too_late(self, outcome: str, w: str, claim: Claim) -> Call | None:  # noqa: ARG002
+        return None
+
+    def settled(self, outcome: str, w: str, claims: list[Claim], written: list[Claim]) -> Call | None:  # noqa: ARG002
         return None
 
     def rescued(self, by: str) -> Call | None:  # noqa: ARG002
@@ -325,6 +347,14 @@ class PostgresQueueMachine(QueueMachine):
             written = await self.cluster.settle(outcome, w, claim)
             if self.only is None:
                 assert not written, f"{w} said {outcome} of {claim} too late, and was told that it is written"
+
+        return say
+
+    def settled(self, outcome: str, w: str, claims: list[Claim], written: list[Claim]) -> Call:
+        async def say() -> None:
+            told = await self.cluster.settle_several(outcome, w, claims)
+            if self.only is None:
+                assert set(written) == told, f"of {claims} {w} was told that {told} are written"
 
         return say
 

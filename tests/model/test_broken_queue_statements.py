@@ -54,7 +54,7 @@ VARIANTS = [
                       " AS c WHERE c.name = j.metadata ->> 'cron_name' AND c.paused_at IS NOT NULL)"),
             "sync digest 2, enqueue digest, pause digest, claim ann"),
     Variant("ClaimTakesRunning", "ClaimsOnlyFromRunningQueue", "claim",
-            replacing("'retryable')  -- StillWaiting", "'retryable', 'running')"), f"{A_JOB}, claim! ben"),
+            lambda text: text.replace("'retryable')", "'retryable', 'running')"), f"{A_JOB}, claim! ben"),
     Variant("ClaimDoesNotCount", "AttemptsOnlyRise", "claim",
             replacing("attempt = j.attempt + 1", "attempt = greatest(j.attempt, 1)"),
             f"{A_JOB}, fail ann, claim ben"),

@@ -36,6 +36,14 @@ def told(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
+def refuses_content(error: BaseException | None) -> bool:
+    """Tell whether the server refused the data of a statement, which another batch may not share.
+
+    The classes: data exceptions, constraints, limits, and what a trigger of the user's raises.
+    """
+    return isinstance(error, asyncpg.PostgresError) and (error.sqlstate or "")[:2] in {"22", "23", "54", "P0"}
+
+
 _FILES = resources.files(__name__)
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,47}")
 _IN_STATEMENT = re.compile(r"\bawa\.")

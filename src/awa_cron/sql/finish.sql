@@ -1,9 +1,30 @@
--- Finish: the handler returned. A worker whose job was rescued meanwhile changes nothing.
--- $1 job, $2 attempt, $3 worker, $4 clock, or NULL for the database's own
-UPDATE awa.jobs AS j
-SET state = 'completed', finalized_at = coalesce($4::timestamptz, statement_timestamp())
-WHERE j.id = $1::bigint
-  AND j.state = 'running'  -- StillRunning
-  AND j.attempt = $2::smallint  -- SameAttempt
-  AND j.attempted_by = $3::text  -- SameOwner
-RETURNING j.state
+-- Finish, for each: the handler returned. A worker whose job was rescued meanwhile changes nothing.
+-- Each job is a step of its own. One that comes back with a state is written; one without is held by somebody just
+-- now, and nothing to wait for; one that does not come back is no longer this worker's.
+-- $1 jobs, $2 attempt of each, $3 worker, $4 clock, or NULL for the database's own
+WITH clock AS MATERIALIZED (
+    SELECT coalesce($4::timestamptz, statement_timestamp()) AS now
+), given AS MATERIALIZED (
+    SELECT * FROM unnest($1::bigint[], $2::smallint[]) AS g (id, attempt)
+), ours AS MATERIALIZED (
+    SELECT g.*
+    FROM awa.jobs AS j, given AS g
+    WHERE j.id = g.id
+      AND j.state = 'running'  -- StillRunning
+      AND j.attempt = g.attempt  -- SameAttempt
+      AND j.attempted_by = $3::text  -- SameOwner
+    ORDER BY j.id
+    FOR NO KEY UPDATE OF j SKIP LOCKED
+), written AS (
+    UPDATE awa.jobs AS j
+    SET state = 'completed', finalized_at = clock.now
+    FROM ours AS o, clock
+    WHERE j.id = o.id
+    RETURNING o.id, o.attempt, j.state
+)
+SELECT w.id, w.attempt, w.state FROM written AS w
+UNION ALL
+SELECT g.id, g.attempt, NULL
+FROM given AS g JOIN awa.jobs AS j USING (id)
+WHERE (j.state, j.attempt, j.attempted_by) = ('running', g.attempt, $3::text)
+  AND NOT EXISTS (SELECT FROM ours AS o WHERE o.id = g.id)
