@@ -358,6 +358,14 @@ PurgeDead(j) ==
     /\ jobs' = [jobs EXCEPT ![j] = PurgedJob(@)]
     /\ UNCHANGED <<rows, queue_paused, worker, holds>>
 
+(* awa_cron.queue_actions.purge_finished: a job that is done with, and not *)
+(* dead, is deleted when it is old enough; how old is of no concern here.  *)
+PurgeFinished(j) ==
+    /\ j \in DOMAIN jobs
+    /\ jobs[j].state \in {"completed", "cancelled"}
+    /\ jobs' = [jobs EXCEPT ![j] = PurgedJob(@)]
+    /\ UNCHANGED <<rows, queue_paused, worker, holds>>
+
 (* Nobody's function: a worker hangs or is cut off from the database.  It  *)
 (* remembers everything.                                                   *)
 FreezeWorker(w) ==
@@ -400,6 +408,7 @@ Environment ==
     \/ \E j \in JobIds :
           \/ RetryDead(j)
           \/ PurgeDead(j)
+          \/ PurgeFinished(j)
     \/ \E w \in Workers :
           \/ FreezeWorker(w)
           \/ ThawWorker(w)
@@ -446,7 +455,7 @@ StableNext ==
           \/ \E running \in BOOLEAN : CancelJobs(s, running)
     \/ \E q \in Queues : ResumeQueue(q)
     \/ \E o \in Offered : Submit(o)
-    \/ \E j \in JobIds : RetryDead(j) \/ PurgeDead(j)
+    \/ \E j \in JobIds : RetryDead(j) \/ PurgeDead(j) \/ PurgeFinished(j)
     \/ \E w \in Workers : ThawWorker(w) \/ RecoverWorker(w)
 
 Repairs ==
@@ -524,14 +533,15 @@ StatesFollowTheGraph ==
           \/ Waits(j) /\ jobs'[j].state \in {"running", "cancelled"}
           \/ Runs(j) /\ jobs'[j].state \in
                 {"completed", "failed", "cancelled", "retryable", "scheduled"}
-          \/ jobs[j].state = "failed" /\ jobs'[j].state \in {"available", "purged"}]_vars
+          \/ jobs[j].state = "failed" /\ jobs'[j].state \in {"available", "purged"}
+          \/ jobs[j].state \in {"completed", "cancelled"} /\ jobs'[j].state = "purged"]_vars
 
-(* What has ended has ended; only the dead come back or go, and only       *)
-(* through an operator.                                                    *)
+(* What has ended has ended: only the dead come back, through an operator; *)
+(* and nothing else becomes of any but that it is deleted one day.         *)
 FinalStaysFinal ==
     [][\A j \in DOMAIN jobs : Ended(j) /\ jobs'[j] # jobs[j] =>
-          /\ jobs[j].state = "failed"
-          /\ RetryDead(j) \/ PurgeDead(j)]_vars
+          \/ jobs[j].state = "failed" /\ RetryDead(j)
+          \/ jobs'[j] = PurgedJob(jobs[j])]_vars
 
 (* P24.  Who begins an attempt is up, has room, and takes a job that waits *)
 (* in a queue that is not paused.                                          *)

@@ -215,10 +215,22 @@ RetryAnythingFinal(j) ==
     /\ jobs' = [jobs EXCEPT ![j] = RevivedJob(@)]
     /\ UNCHANGED <<rows, queue_paused, worker, holds>>
 
-PurgeAnythingFinal(j) ==
+PurgeAnythingOld(j) ==
     /\ j \in DOMAIN jobs
-    /\ jobs[j].state \in Final \ {"purged"}
+    /\ jobs[j].state \in Waiting \cup {"completed", "cancelled"}
     /\ jobs' = [jobs EXCEPT ![j] = PurgedJob(@)]
+    /\ UNCHANGED <<rows, queue_paused, worker, holds>>
+
+PurgeWhatRuns(j) ==
+    /\ j \in DOMAIN jobs
+    /\ jobs[j].state \in {"running", "completed", "cancelled"}
+    /\ jobs' = [jobs EXCEPT ![j] = PurgedJob(@)]
+    /\ UNCHANGED <<rows, queue_paused, worker, holds>>
+
+PurgeAndForget(j) ==
+    /\ j \in DOMAIN jobs
+    /\ jobs[j].state \in {"completed", "cancelled"}
+    /\ jobs' = [jobs EXCEPT ![j] = [PurgedJob(@) EXCEPT !.attempt = 0]]
     /\ UNCHANGED <<rows, queue_paused, worker, holds>>
 
 PurgeAnythingWaiting(j) ==

@@ -17,7 +17,7 @@ from awa_cron import registration, typed
 from awa_cron.actions import asking
 from awa_cron.errors import DatabaseError, InvalidArgs, InvalidArgument, InvalidSchedule
 from awa_cron.model import Job, MissedFirePolicy, Schedule
-from awa_cron.operating import FigureVerbs, InsightVerbs, JobVerbs, ScheduleVerbs, TimelineVerbs
+from awa_cron.operating import FigureVerbs, InsightVerbs, JobVerbs, KeepingVerbs, ScheduleVerbs, TimelineVerbs
 from awa_cron.scheduler import Scheduler
 from awa_cron.settings import Settings
 from awa_cron.worker import Handler, Task, Worker
@@ -29,7 +29,7 @@ Args = TypeVar("Args")
 Returned = TypeVar("Returned")
 
 
-class Client(ScheduleVerbs, InsightVerbs, TimelineVerbs, FigureVerbs, JobVerbs):
+class Client(ScheduleVerbs, InsightVerbs, TimelineVerbs, FigureVerbs, JobVerbs, KeepingVerbs):
     """Schedules and handlers of one process, and its connection to the database.
 
     Entering the client connects and checks the schema; ``run_forever`` syncs, stands for election, evaluates and
@@ -213,6 +213,8 @@ class Client(ScheduleVerbs, InsightVerbs, TimelineVerbs, FigureVerbs, JobVerbs):
     async def _require_rights(self, *, evaluate: bool, work: bool) -> None:
         """Say at the start, not in every pass, what this session cannot do."""
         parts = ["evaluate"] * evaluate + ["work"] * (work and bool(self._tasks))
+        if evaluate and (self.settings.keep_jobs_s, self.settings.keep_events_s) != (None, None):
+            parts.append("purge")
         async with self._connected().session() as connection, asking("run"):
             found = await connection.fetchrow(self.schema.statement("queries/rights"), self.schema.name, parts)
         assert found is not None

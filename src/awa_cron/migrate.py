@@ -13,7 +13,7 @@ from awa_cron.sql import Connection, Schema
 
 _REFUSAL = "P0A4A"  # an SQLSTATE of our own in the class of raised exceptions
 _ROLE_PREFIX = re.compile(r"[a-z][a-z0-9_]{0,47}")
-_ROLE = re.compile(r"\bawa_(evaluate|work|read)\b")
+_ROLE = re.compile(r"\bawa_(evaluate|work|read|purge)\b")
 _SCHEMA_CLAUSE = re.compile(r"\bSCHEMA awa\b")
 
 
@@ -27,7 +27,7 @@ def script(schema: Schema) -> str:
 
 
 def grants(schema: Schema, prefix: str) -> str:
-    """Return SQL for psql, idempotent, for the roles ``PREFIX_evaluate``, ``PREFIX_work`` and ``PREFIX_read``.
+    """Return SQL for psql, idempotent, for the roles ``PREFIX_evaluate``, ``_work``, ``_read`` and ``_purge``.
 
     Args:
         schema: What they may use; it must be migrated.

@@ -41,6 +41,21 @@ class Settled:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PurgedPage:
+    """What became of one page of a table.
+
+    Attributes:
+        last: The id with which it ends; the next page follows it.
+        purged: How many of its rows are gone.
+        more: Whether anything old can come after it.
+    """
+
+    last: int
+    purged: int
+    more: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """Which dead jobs an operator means: all of them that fit everything which is given."""
 
@@ -345,6 +360,36 @@ async def purge_dead(
     """
     found = await ask(connection, schema, "purge_dead", *_columns(which), by, checked(clock))
     return [row["id"] for row in found]
+
+
+async def purge_finished(
+    connection: Connection,
+    schema: Schema,
+    before: datetime,
+    *,
+    after: int = 0,
+    size: int = 1_000,
+    by: str | None = None,
+    clock: datetime | None = None,
+) -> PurgedPage:
+    """Delete old jobs that are completed or cancelled, of one page of the table.
+
+    Spec: PurgeFinished, for each.
+
+    Args:
+        connection: Any session.
+        schema: Where the jobs are.
+        before: What was done with earlier is old.
+        after: The job that the page follows.
+        size: How many jobs it has, at most.
+        by: A label for the history.
+        clock: Instead of the database's.
+
+    Raises:
+        DatabaseError: The server refused or the connection is gone; nothing was deleted.
+    """
+    found = await ask(connection, schema, "purge_finished", checked(before), after, size, by, checked(clock))
+    return PurgedPage(**found[0])
 
 
 def _columns(which: Selection) -> tuple[object, ...]:

@@ -15,6 +15,7 @@ from awa_cron.evaluator import Evaluator
 from awa_cron.leader import Leader
 from awa_cron.model import Kind, Schedule
 from awa_cron.queue_watch import watch_queues
+from awa_cron.retention import purge_forever
 
 log = logging.getLogger(__name__)
 
@@ -150,6 +151,8 @@ class Scheduler:
                 duties.create_task(self._evaluate_forever(Kind.UNKNOWN), name="awa_cron learn")
                 duties.create_task(self._sweep_forever(), name="awa_cron sweep")
                 duties.create_task(self._ping_forever(), name="awa_cron ping")
+                purging = purge_forever(self._database, self._actor, self._now)
+                duties.create_task(purging, name="awa_cron purge")
                 duties.create_task(self._leader.wait_lost(), name="awa_cron session")
                 duties.create_task(watch_queues(self._database), name="awa_cron queues")
         except* LeadershipLost as group:

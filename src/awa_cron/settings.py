@@ -25,6 +25,10 @@ class Settings:
         poll_interval_s: A worker looks for jobs this often when no notification wakes it.
         heartbeat_interval_s: A worker renews its running jobs this often.
         rescue_after_s: A running job without a heartbeat for this long is taken from its worker.
+        keep_jobs_s: Completed and cancelled jobs are kept this long; None for ever. The dead stay until somebody
+            purges them.
+        keep_events_s: Events are kept this long, but those that are still asked; None for ever.
+        purge_interval_s: The leader deletes what is older this often.
         shutdown_timeout_s: Running handlers get this long to finish; then they are cancelled.
     """
 
@@ -41,10 +45,15 @@ class Settings:
     heartbeat_interval_s: float = 15.0
     rescue_after_s: float = 60.0
     shutdown_timeout_s: float = 30.0
+    keep_jobs_s: float | None = None
+    keep_events_s: float | None = None
+    purge_interval_s: float = 600.0
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
+            if value is None and field.name in {"keep_jobs_s", "keep_events_s"}:
+                continue
             whole = field.name in {"pass_limit", "concurrency"}
             kind = int if whole else (int, float)
             if isinstance(value, bool) or not isinstance(value, kind) or not math.isfinite(value) or value <= 0:

@@ -13,7 +13,7 @@ import asyncpg
 import pytest
 
 import awa_cron
-from awa_cron import actions, migrate, queue_actions
+from awa_cron import actions, migrate, queue_actions, retention
 from awa_cron.errors import DatabaseError, InvalidArgument
 from awa_cron.queue_actions import Selection
 from awa_cron.sql import Schema
@@ -34,7 +34,7 @@ from tests.integration.ui_server import serving
 
 SCHEMA = Schema()
 PREFIX = f"awa_test_{os.getpid()}"
-PARTS = ("evaluate", "work", "read")
+PARTS = ("evaluate", "work", "read", "purge")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 Act: TypeAlias = Callable[[Session, Session], Awaitable[object]]
 """Something that the role does in the first session, to what the owner prepares in the second."""
@@ -42,7 +42,7 @@ Act: TypeAlias = Callable[[Session, Session], Awaitable[object]]
 
 @pytest.fixture
 async def granted(connection: Session) -> AsyncIterator[None]:
-    """The three roles, each may log in."""
+    """The roles, each may log in."""
     await connection.execute(migrate.grants(SCHEMA, PREFIX))
     for part in PARTS:
         await connection.execute(f"ALTER ROLE {PREFIX}_{part} LOGIN")
@@ -127,6 +127,8 @@ ACTS: dict[str, Act] = {
     "cancel_jobs": lambda session, _: queue_actions.cancel_jobs(session, SCHEMA, "s"),
     "retry_dead": lambda session, _: queue_actions.retry_dead(session, SCHEMA, Selection()),
     "purge_dead": lambda session, _: queue_actions.purge_dead(session, SCHEMA, Selection()),
+    "purge_finished": lambda session, _: queue_actions.purge_finished(session, SCHEMA, NOW),
+    "purge_events": lambda session, _: retention.purge_events(session, SCHEMA, NOW),
     "see schedules": asks("schedules", None),
     "see queues": asks("queues"),
     "see dead": asks("dead", None, None, None, 10),
@@ -145,6 +147,16 @@ CAN = {
     "evaluate": {"acquire_leader", "read_cron_state", "sync", "enqueue", "trigger", "see history"},
     "work": {"claim", "outcomes", "heartbeat", "rescue"},
     "read": {"read_cron_state", "see schedules", "see queues", "see dead", "see history"},
+    # Whoever deletes jobs and events can do so by other statements, too; locks are free for all.
+    "purge": {
+        "acquire_leader",
+        "purge_dead",
+        "purge_finished",
+        "purge_events",
+        "see history",
+        "delete jobs",
+        "forget history",
+    },
 }
 
 
@@ -188,6 +200,12 @@ async def test_a_process_of_each_role_runs(dsn: str, connection: Session, sessio
             await awa_run(as_role(dsn, "evaluate"), work=True)
         with pytest.raises(DatabaseError, match="cron_jobs INSERT"):
             await worker.run_forever()
+    keeps = awa_cron.Settings(keep_jobs_s=1, keep_events_s=1)
+    async with awa_cron.Client(as_role(dsn, "evaluate"), settings=keeps) as forgetful:
+        with pytest.raises(DatabaseError, match="lacks rights in schema 'awa': cron_events DELETE, jobs DELETE"):
+            await forgetful.run_forever()
+    async with awa_cron.Client(as_role(dsn, "purge")) as purger:
+        assert (await purger.purge(3600, dry_run=True)) == (await purger.purge(3600))
     async with awa_cron.Client(as_role(dsn, "read")) as reader:
         assert ["s"] == [each.name for each in await reader.list_schedules()]
         assert [] == await reader.list_dead()

@@ -195,6 +195,14 @@ class QueueCluster:
         which = Selection(ids=(self._ids[j - 1],))
         await queue_actions.purge_dead(self.operator, self._schema, which, clock=self.tick())
 
+    async def purge_finished(self, j: int) -> None:
+        job_id, now = self._ids[j - 1], self.tick()
+        if await self.operator.fetchval("SELECT 1 FROM awa.jobs WHERE id = $1", job_id):  # or the next is the page
+            before = now + timedelta(days=1)
+            await queue_actions.purge_finished(
+                self.operator, self._schema, before, after=job_id - 1, size=1, clock=now
+            )
+
     # Faults.
 
     async def freeze_worker(self, w: str) -> None:

@@ -49,6 +49,7 @@ ASKABLE = (
     "cancel_jobs",
     "retry_dead",
     "purge_dead",
+    "purge_finished",
 )
 """What can be asked for at any time, even where the spec does not enable it."""
 
@@ -108,6 +109,7 @@ class QueueMachine(RuleBasedStateMachine):
     cancel_jobs = rule_of("cancel_jobs")
     retry_dead = rule_of("retry_dead")
     purge_dead = rule_of("purge_dead")
+    purge_finished = rule_of("purge_finished")
     finish = rule_of("finish")
     fail = rule_of("fail")
     snooze = rule_of("snooze")

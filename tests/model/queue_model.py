@@ -313,6 +313,12 @@ class QueueModel:
             return None
         return state.with_job(j, replace(state.job(j), state="purged"))
 
+    def purge_finished(self, state: State, j: int) -> State | None:
+        """PurgeFinished."""
+        if j not in state.numbers or state.job(j).state not in {"completed", "cancelled"}:
+            return None
+        return state.with_job(j, replace(state.job(j), state="purged"))
+
     def freeze_worker(self, state: State, w: str) -> State | None:
         """FreezeWorker."""
         return self._with_worker(state, w, {"up"}, "frozen")
@@ -353,7 +359,7 @@ class QueueModel:
 
     def _of_jobs(self, state: State) -> Iterator[tuple[str, tuple[object, ...]]]:
         for j in state.numbers:
-            yield from ((action, (j,)) for action in ("rescue", "retry_dead", "purge_dead"))
+            yield from ((action, (j,)) for action in ("rescue", "retry_dead", "purge_dead", "purge_finished"))
 
     def _of_names(self) -> Iterator[tuple[str, tuple[object, ...]]]:
         for s in self.schedules:

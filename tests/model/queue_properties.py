@@ -278,6 +278,7 @@ def states_follow_the_graph(_: QueueModel, before: State, __: str, ___: Argument
             (waits(old) and new.state in {"running", "cancelled"})
             or (runs(old) and new.state in {"completed", "failed", "cancelled", "retryable", "scheduled"})
             or (old.state == "failed" and new.state in {"available", "purged"})
+            or (old.state in {"completed", "cancelled"} and new.state == "purged")
         ):
             yield f"job {j} went from {old.state} to {new.state}"
 
@@ -286,8 +287,9 @@ def final_stays_final(
     _: QueueModel, before: State, action: str, arguments: Arguments, then: State
 ) -> Iterator[str]:
     for j, old, new in changes(before, then):
-        by_an_operator = action in {"retry_dead", "purge_dead"} and arguments == (j,)
-        if ended(old) and not (old.state == "failed" and by_an_operator):
+        of_the_dead = action in {"retry_dead", "purge_dead"} and old.state == "failed"
+        by_retention = action == "purge_finished" and old.state in {"completed", "cancelled"}
+        if ended(old) and not (arguments == (j,) and (of_the_dead or by_retention)):
             yield f"{action} changed job {j}, which had ended: {old} to {new}"
 
 

@@ -128,6 +128,14 @@ VARIANTS = [
             replacing("AND ($1::bigint[] IS NULL OR j.id = ANY ($1::bigint[]))", "AND $1::bigint[] IS NOT NULL"
                       " OR j.state = 'available'"),
             "sync digest 1, enqueue digest, claim ann, fail ann, enqueue digest, purge_dead 1"),
+    Variant("RetentionTakesWaiting", "StatesFollowTheGraph", "purge_finished",
+            both(replacing("AND j.finalized_at < $1::timestamptz", "OR j.state = 'available'"),
+                 replacing("LIMIT $3::bigint", "LIMIT 10 + $3::bigint")),
+            "sync digest 1, enqueue digest, claim ann, finish ann, enqueue digest, purge_finished 1"),
+    Variant("RetentionTakesRunning", "StatesFollowTheGraph", "purge_finished",
+            both(replacing("AND j.finalized_at < $1::timestamptz", "OR j.state = 'running'"),
+                 replacing("LIMIT $3::bigint", "LIMIT 10 + $3::bigint")),
+            "sync digest 1, enqueue digest, claim ann, finish ann, enqueue digest, claim ann, purge_finished 1"),
     Variant("BudgetOfTheSchedule", "RetryBudget", "fail",
             replacing("SET state = CASE WHEN j.attempt < j.max_attempts", "SET state = CASE WHEN j.attempt <"
                       " (SELECT max(c.max_attempts) FROM awa.cron_jobs AS c)"),
@@ -177,7 +185,7 @@ def _perform(machine: PostgresQueueMachine, action: str, who: str, *more: str) -
             machine.perform("submit", Offer("email", int(who)))
         case "cancel_jobs":
             machine.perform("cancel_jobs", who, more == ("running",))
-        case "retry_dead" | "purge_dead":
+        case "retry_dead" | "purge_dead" | "purge_finished":
             machine.perform(action, int(who))
         case _:
             machine.perform(action, who)

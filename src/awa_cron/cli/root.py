@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from awa_cron.cli import audit, demonstrate, explaining, jobs, look, operate, run, schema, ui
+from awa_cron.cli import audit, demonstrate, explaining, jobs, keeping, look, operate, run, schema, ui
 from awa_cron.cli.failure import status
 from awa_cron.errors import AwaCronError
 
@@ -54,6 +54,7 @@ for verb in (
     operate.remove,
     jobs.queue,
     jobs.dead,
+    keeping.purge,
     ui.ui,
     demonstrate.demo,
 ):

@@ -44,7 +44,7 @@ def migrate(target: Target, *, as_sql: bool, as_json: bool) -> None:
 @click.option("--prefix", default="awa", show_default=True, help="What the roles' names begin with.")
 @schema_option
 def grants(schema: str | None, prefix: str) -> None:
-    """Print SQL for three roles of least privilege: PREFIX_evaluate, PREFIX_work, PREFIX_read.
+    """Print SQL for roles of least privilege: PREFIX_evaluate, PREFIX_work, PREFIX_read, PREFIX_purge.
 
     Needs no database: awa-cron grants | psql -v ON_ERROR_STOP=1 …; then grant them to the roles that log in. Run it
     again after each migration.

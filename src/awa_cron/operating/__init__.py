@@ -3,7 +3,8 @@
 from awa_cron.operating.figures import FigureVerbs
 from awa_cron.operating.insight import InsightVerbs
 from awa_cron.operating.jobs import JobVerbs
+from awa_cron.operating.keeping import KeepingVerbs
 from awa_cron.operating.schedules import ScheduleVerbs
 from awa_cron.operating.timeline import TimelineVerbs
 
-__all__ = ["FigureVerbs", "InsightVerbs", "JobVerbs", "ScheduleVerbs", "TimelineVerbs"]
+__all__ = ["FigureVerbs", "InsightVerbs", "JobVerbs", "KeepingVerbs", "ScheduleVerbs", "TimelineVerbs"]

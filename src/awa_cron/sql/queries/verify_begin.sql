@@ -8,11 +8,11 @@ SELECT
     END) AS now,
     -- Identities begin with 1; where that one is gone, more may be. Where all are, the sequence knows that they were.
     CASE
-        WHEN log.first_event IS NOT NULL THEN log.first_event = 1
+        WHEN log.first_event IS NOT NULL THEN log.first_event = 1 AND NOT log.purged
         WHEN has_sequence_privilege(identity.sequence, 'SELECT') THEN pg_sequence_last_value(identity.sequence) IS NULL
         ELSE false
     END AS complete,
-    -- Removals are kept longer than other events: what was around those before the oldest other one is lost.
+    -- Removals and the last election are kept longer than others: what was around those before the oldest other is lost.
     coalesce(log.first_other, log.last_event + 1, 1) AS kept_from,
     greatest(
         coalesce(log.first_other, log.last_event + 1, 1),
@@ -40,10 +40,11 @@ FROM (
     SELECT
         min(e.id) AS first_event,
         max(e.id) AS last_event,
-        min(e.id) FILTER (WHERE e.action <> 'remove') AS first_other,
+        min(e.id) FILTER (WHERE e.action NOT IN ('remove', 'acquire_leader')) AS first_other,
+        bool_or(e.action = 'purge_events') AS purged,
         max(e.recorded_at) AS newest,
         min(e.id) FILTER (WHERE e.recorded_at >= $1::timestamptz) AS first_since,
-        min(e.recorded_at) FILTER (WHERE e.action <> 'remove') AS oldest
+        min(e.recorded_at) FILTER (WHERE e.action NOT IN ('remove', 'acquire_leader')) AS oldest
     FROM awa.cron_events AS e
 ) AS log
 CROSS JOIN (SELECT pg_get_serial_sequence('awa.cron_events', 'id')::regclass AS sequence) AS identity
