@@ -55,13 +55,19 @@ class Evaluator:
         self._reported: dict[Kind, dict[str, str]] = {}
 
     async def make_pass(
-        self, kind: Kind, *, page_size: int = PAGE, pause_s: Callable[[float], float] | None = None
+        self,
+        kind: Kind,
+        *,
+        page_size: int = PAGE,
+        only_unseen: bool = False,
+        pause_s: Callable[[float], float] | None = None,
     ) -> datetime:
         """Read all schedules of a kind, page by page; while pages are written the next is read and evaluated.
 
         Args:
             kind: Which schedules.
             page_size: How many of them at once.
+            only_unseen: Leave what is due to the other kinds of pass, where they see it.
             pause_s: Says how long to rest after a page that took so many seconds; None for not at all.
 
         Returns:
@@ -80,6 +86,8 @@ class Evaluator:
                 state = await self._read(Page(kind=kind, after=last, size=page_size))
                 began = began or state.now
                 evaluated = await self._evaluate(state)
+                if only_unseen:
+                    evaluated = evaluated._replace(frozen=[each for each in evaluated.frozen if _unseen(each)])
                 broken |= {each.name: str(error) for each, error in evaluated.broken}
                 if len(writing) == WRITERS:
                     broken |= await writing.popleft()
@@ -159,6 +167,12 @@ class Evaluator:
 
     def _now(self) -> datetime | None:
         return None if self._clock is None else self._clock()
+
+
+def _unseen(frozen: FrozenFires) -> bool:
+    """Tell whether no pass over what is due or unknown reads this row now: its next fire is too late."""
+    next_fire_at = frozen.read.next_fire_at
+    return next_fire_at is not None and frozen.read_at is not None and next_fire_at > frozen.read_at
 
 
 def _log_enqueued(batch: Sequence[FrozenFires], enqueued: Mapping[str, tuple[int, ...]]) -> None:

@@ -149,7 +149,7 @@ def _fixed(expression: cronexpr.CronExpression, zone: ZoneInfo, fire: datetime) 
         told = _told(expression, last + _SECOND, shown)
         if told:
             also = " (its own time too)" if first_match(expression, shown) == shown else ""
-            words = f"{told} on {last:%Y-%m-%d}: fires at the first instant after, {_of(local)}{also}"
+            words = f"{told} on {last + _SECOND:%Y-%m-%d}: fires at the first instant after, {_of(local)}{also}"
             return ComingFire(fire=fire, local=local.isoformat(), oddity=Oddity.MOVED, words=words)
     if _comes_twice(local):
         second = local.replace(fold=1)

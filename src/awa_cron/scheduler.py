@@ -180,7 +180,7 @@ class Scheduler:
         while True:
             try:
                 await self._evaluator.make_pass(
-                    Kind.ALL, page_size=SWEPT_AT_ONCE, pause_s=lambda busy_s: busy_s * SWEEP_RESTS
+                    Kind.ALL, page_size=SWEPT_AT_ONCE, only_unseen=True, pause_s=lambda busy_s: busy_s * SWEEP_RESTS
                 )
             except DatabaseError as error:
                 log.warning("cannot sweep", extra={"error": str(error)})

@@ -318,6 +318,24 @@ class TestRun:
             assert process.wait(10.0) == 0
         assert "running" not in states(dsn)
 
+    def test_an_async_handler_that_will_not_be_cancelled_does_not_keep_it(self, dsn: str, tmp_path: Path) -> None:
+        write_app(
+            tmp_path,
+            """async def work(job):
+    while True:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            pass""",
+            shutdown_s=0.5,
+        )
+        with commands.running("run", "app:client", "--dsn", dsn, cwd=tmp_path) as process:
+            commands.eventually(lambda: "running" in states(dsn), "a job runs")
+            process.send_signal(signal.SIGTERM)
+            _, err = process.communicate(timeout=30)
+        assert process.returncode == 0
+        assert "a handler does not stop; its job is run again" in err
+
     def test_it_migrates_only_when_asked(self, empty_dsn: str, tmp_path: Path) -> None:
         write_app(tmp_path, "async def work(job): pass")
         refused = commands.run("run", "app:client", "--dsn", empty_dsn, cwd=tmp_path)

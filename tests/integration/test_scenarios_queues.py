@@ -256,13 +256,16 @@ async def test_a_late_outcome_of_the_first_life_does_not_fit_the_second(connecti
 async def test_only_the_dead_are_retried_or_purged(dsn: str, connection: Session) -> None:
     ids = {state: await insert_job(connection, state=state) for state in ALL_STATES}
     async with awa_cron.Client(dsn) as client:
-        assert [ids["failed"]] == await client.retry_dead()
+        for act in (client.retry_dead, client.purge_dead):
+            with pytest.raises(InvalidArgument, match="which dead jobs"):
+                await act()
+        assert [ids["failed"]] == await client.retry_dead(everything=True)
         await connection.execute("UPDATE awa.jobs SET state = 'failed' WHERE id = $1", ids["failed"])
         for state, job_id in ids.items():
             if state != "failed":
                 with pytest.raises(DeadJobNotFound):
                     await client.purge_dead([job_id])
-        assert [ids["failed"]] == await client.purge_dead()
+        assert [ids["failed"]] == await client.purge_dead(everything=True)
     left = await connection.fetch("SELECT state FROM awa.jobs ORDER BY id")
     assert [state for state in ALL_STATES if state != "failed"] == [row["state"] for row in left]
 

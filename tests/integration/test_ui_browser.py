@@ -205,7 +205,8 @@ def test_dead_jobs_get_a_second_life_or_go(scene: str, tab: Tab) -> None:
     assert tab.get_by_text("Traceback …").first.is_visible()
     tab.get_by_role("button", name=f"Retry job {dead[0]}").click()
     assert f"Job {dead[0]} waits again." == said(tab)
-    tab.get_by_role("button", name=f"Delete job {dead[1]}").click()
+    tab.locator("summary", has_text=f"Delete… job {dead[1]}").click()
+    tab.get_by_role("button", name=f"Delete for good job {dead[1]}").click()
     assert "1 dead job is deleted." == said(tab)
     assert [(dead[0], "available")] == rows(
         scene, f"SELECT id, state FROM awa.jobs WHERE id IN ({dead[0]}, {dead[1]})"

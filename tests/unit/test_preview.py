@@ -24,6 +24,11 @@ def shown(*fires: ComingFire) -> list[tuple[str, Oddity | None]]:
     return [(each.local, each.oddity) for each in fires]
 
 
+def test_a_gap_that_begins_at_midnight_is_of_the_day_that_lacks_it() -> None:
+    words = [each.words for each in coming("0 0 * * *", "2026-03-08T00:00Z", 1, "America/Havana")]
+    assert ["00:00:00 does not exist on 2026-03-08: fires at the first instant after, 01:00:00 CDT"] == words
+
+
 def test_a_fixed_time_in_a_gap_is_moved_to_the_first_instant_after_it() -> None:
     moved, plain = coming("30 2 * * *", "2026-03-28T12:00Z", 2)
     assert [("2026-03-29T03:00:00+02:00", Oddity.MOVED), ("2026-03-30T02:30:00+02:00", None)] == shown(moved, plain)

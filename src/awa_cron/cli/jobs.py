@@ -179,6 +179,7 @@ def _selection(ids: tuple[int, ...], which: dict[str, str | None], *, everything
     before = which["before"]
     return {
         **which,
+        "everything": everything,
         "ids": ids or None,
         "before": None if before is None else arguments.time_of("--before", before),
     }

@@ -31,7 +31,7 @@ class Verbs(click.Group):
 def root() -> None:
     """Periodic jobs for Postgres that cannot lose a fire or make it twice.
 
-    Exit status: 0 done, 1 failed, 2 used wrongly, 3 no such schedule or job.
+    Exit status: 0 done, 1 failed, 2 used wrongly, 3 no such schedule or job, 4 not checked (verify).
 
     Names are completed in the shell: eval "$(_AWA_CRON_COMPLETE=bash_source awa-cron)", or zsh_source, fish_source.
     """

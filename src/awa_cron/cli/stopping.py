@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+LAST_CHANCE_S = 1.0
 
 
 class StoppedEarly(BaseException):
@@ -52,7 +53,14 @@ class GracefulStop:
                 loop.call_soon_threadsafe(task.cancel)
 
             self._cancel = cancel
-            await main
+            try:
+                await main
+            finally:
+                if self._asked and await _handlers_stay():
+                    # The loop would wait for them for ever.
+                    log.warning("a handler does not stop; its job is run again")
+                    self._last_words()
+                    end(0)
 
         try:
             asyncio.run(cancellable())
@@ -78,6 +86,17 @@ def end(status: int) -> NoReturn:
     logging.shutdown()
     sys.stdout.flush()
     os._exit(status)
+
+
+async def _handlers_stay() -> bool:
+    """Tell whether an async handler goes on though it was cancelled, again and again."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for each in others:
+        each.cancel()
+    if not others:
+        return False
+    _, stay = await asyncio.wait(others, timeout=LAST_CHANCE_S)
+    return bool(stay)
 
 
 def handlers_still_run() -> bool:

@@ -57,7 +57,8 @@ def ui(
     """Serve the page for operators, until stopped.
 
     Schedules, queues and dead jobs to look at and act on, /metrics for Prometheus and /health. It prints one link,
-    which holds the token. Anywhere but on this machine's own address it wants an explicit --token.
+    which holds the token unless you gave it. Anywhere but on this machine's own address it wants an
+    explicit --token.
     """
     try:
         from awa_cron.ui import security, server  # noqa: PLC0415

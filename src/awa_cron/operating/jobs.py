@@ -142,10 +142,11 @@ class JobVerbs(Connected):
         kind: str | None = None,
         queue: str | None = None,
         before: datetime | None = None,
+        everything: bool = False,
         attempts: int = 1,
         by: str | None = None,
     ) -> list[int]:
-        """Give dead jobs a second life; those that fit everything which is given, all if nothing is.
+        """Give dead jobs a second life; those that fit everything which is given.
 
         Args:
             ids: These.
@@ -153,6 +154,7 @@ class JobVerbs(Connected):
             kind: Of this kind.
             queue: Of this queue.
             before: That died before this time.
+            everything: All of them; has to be said where nothing else is.
             attempts: How many attempts each gets.
             by: A label for the history.
 
@@ -160,13 +162,14 @@ class JobVerbs(Connected):
             The jobs that wait again.
 
         Raises:
+            InvalidArgument: Nothing says which.
             DeadJobNotFound: One of ``ids`` is not dead, or would come to more than 1000 attempts; the others wait
                 again.
         """
         whole = isinstance(attempts, int) and not isinstance(attempts, bool)
         if not whole or not 1 <= attempts <= MAX_ATTEMPTS:
             raise InvalidArgument(f"attempts is {attempts!r}: it must be a whole number from 1 to {MAX_ATTEMPTS}")
-        which = _selection(ids, cron_name, kind, queue, before)
+        which = _selection(ids, cron_name, kind, queue, before, everything=everything)
         async with self._connected().session() as connection:
             done = await queue_actions.retry_dead(
                 connection, self.schema, which, attempts=attempts, by=label_of(by), clock=self._now()
@@ -181,17 +184,19 @@ class JobVerbs(Connected):
         kind: str | None = None,
         queue: str | None = None,
         before: datetime | None = None,
+        everything: bool = False,
         by: str | None = None,
     ) -> list[int]:
-        """Delete dead jobs, for good; those that fit everything which is given, all if nothing is.
+        """Delete dead jobs, for good; those that fit everything which is given, as for ``retry_dead``.
 
         Returns:
             The jobs that are gone.
 
         Raises:
+            InvalidArgument: Nothing says which.
             DeadJobNotFound: One of ``ids`` is not dead; the others are gone.
         """
-        which = _selection(ids, cron_name, kind, queue, before)
+        which = _selection(ids, cron_name, kind, queue, before, everything=everything)
         async with self._connected().session() as connection:
             done = await queue_actions.purge_dead(
                 connection, self.schema, which, by=label_of(by), clock=self._now()
@@ -212,7 +217,13 @@ def _selection(
     kind: str | None,
     queue: str | None,
     before: datetime | None,
+    *,
+    everything: bool,
 ) -> Selection:
+    if not everything and (ids, cron_name, kind, queue, before) == (None,) * 5:
+        raise InvalidArgument(
+            "which dead jobs? name ids, cron_name, kind, queue or before, or pass everything=True"
+        )
     if ids is not None:
         for each in ids:
             if isinstance(each, bool) or not isinstance(each, int) or not 0 <= each < 2**63:
