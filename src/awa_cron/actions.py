@@ -30,7 +30,7 @@ LOST_RACE = ("40001", "40P01")
 
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)  # the driver's value for -infinity
 
-PLANNED_AT_ONCE = 50
+PLANNED_AT_ONCE = 8
 
 RACES = 20
 """How often an action that has to happen is asked again after a lost race; at READ COMMITTED it loses none."""

@@ -23,7 +23,7 @@ from awa_cron.model import FrozenFires, Kind, NotedNext, ScheduleState
 
 log = logging.getLogger(__name__)
 
-PAGE = 2_000
+PAGE = 1_000
 """Schedules that one statement takes: so many that the round trip does not matter, so few that it is soon done."""
 
 WRITERS = 2
@@ -32,7 +32,7 @@ WRITERS = 2
 TOLD = 100
 """The most schedules of a page that are told in the log one by one."""
 
-SLICE = 50
+SLICE = 8
 """Schedules that are evaluated before the clock is looked at."""
 
 SLICE_S = 0.01
