@@ -13,6 +13,7 @@ import argparse
 import dataclasses
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -37,6 +38,7 @@ def main() -> int:
     parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="measure nothing; take these")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.*")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # or the server would outlive us
     if options.source:
         results = json.loads(options.source.read_text(encoding="utf-8"))
     else:
@@ -45,7 +47,8 @@ def main() -> int:
         if unknown := sorted(set(options.only or ()) - cases):
             parser.error(f"--only {unknown[0]}: it is one of {', '.join(sorted(cases))}")
         with place.server() as dsn:
-            results = run(dsn, [each for each in measurements if not options.only or each.case in options.only])
+            chosen = [each for each in measurements if not options.only or each.case in options.only]
+            results = {"quick": options.quick} | run(dsn, chosen)
     if options.json:
         options.json.write_text(report.as_json(results), encoding="utf-8")
     if options.write:
@@ -64,7 +67,7 @@ def run(dsn: str, measurements: Iterable[Measurement]) -> dict[str, Any]:
         "machine": place.machine(dsn),
     }
     results["results"] = [_measured(dsn, each) for each in measurements]
-    results["machine"]["load_after"] = round(os.getloadavg()[0], 2)
+    results["machine"]["busy_after"] = place.busy()
     return results
 
 

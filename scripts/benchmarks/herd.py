@@ -63,11 +63,11 @@ async def ours(dsn: str, count: int, variety: Variety) -> dict[str, float | None
         cpu_s, server_s = time.process_time(), await server_cpu_s(connection)
         await sleep_until(connection, due)
         ends = time.monotonic() + PATIENCE_S
-        while await _jobs(connection) < count and time.monotonic() < ends:
+        while await _jobs(connection, due) < count and time.monotonic() < ends:
             await commits.quiet(0.5)
         cpu_s, after_s = time.process_time() - cpu_s, await server_cpu_s(connection)
         running.cancel()
-    made = await _jobs(connection)
+    made = await _jobs(connection, due)
     assert made == count, f"{made} jobs of {count}"
     clocks_differ = (await server_now(connection)).timestamp() - time.time()
     await connection.close()
@@ -86,24 +86,27 @@ async def ours(dsn: str, count: int, variety: Variety) -> dict[str, float | None
 async def bare(dsn: str, count: int, variety: Variety, *, logged: bool) -> dict[str, float | None]:
     """The floor: one statement, all decided beforehand."""
     connection = await asyncpg.connect(dsn)
-    await sleep_until(connection, await _made(connection, count, variety))
+    due = await _made(connection, count, variety)
+    await sleep_until(connection, due)
     started = time.perf_counter()
     await connection.execute(LOGGED if logged else BARE)
     seconds = time.perf_counter() - started
-    assert await _jobs(connection) == count
+    assert await _jobs(connection, due) == count
     await connection.close()
     return {"seconds": seconds}
 
 
 async def _made(connection: asyncpg.Connection[asyncpg.Record], count: int, variety: Variety) -> datetime:
-    due = await whole_second(connection, 3 + count / FILL_PER_S)
+    due = await whole_second(connection, 2 + count / FILL_PER_S)
     await schedules(connection, count, variety, due)
     assert await server_now(connection) < due - timedelta(seconds=1), "too slow: the schedules are due already"
     return due
 
 
-async def _jobs(connection: asyncpg.Connection[asyncpg.Record]) -> int:
-    return int(await connection.fetchval("SELECT count(*) FROM awa.jobs"))
+async def _jobs(connection: asyncpg.Connection[asyncpg.Record], due: datetime) -> int:
+    """Return how many jobs there are for the instant."""
+    of_instant = "SELECT count(*) FROM awa.jobs WHERE (metadata ->> 'cron_fire_time')::timestamptz = $1"
+    return int(await connection.fetchval(of_instant, due))
 
 
 class _Commits:

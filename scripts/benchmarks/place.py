@@ -8,6 +8,7 @@ import os
 import platform
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,7 +61,7 @@ def machine(server_dsn: str) -> dict[str, Any]:
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "load_before": round(os.getloadavg()[0], 2),
+        "busy_before": busy(),
         **asyncio.run(_about(server_dsn)),
     }
 
@@ -71,6 +72,26 @@ def _processor() -> str:
     except OSError:
         return platform.processor() or "unknown"
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+def busy(seconds: float = 2.0) -> float | None:
+    """Return the share of the processors' time that others use, while we do nothing; None where nobody tells."""
+    before = _ticks()
+    time.sleep(seconds)
+    after = _ticks()
+    if before is None or after is None:
+        return None
+    return round(1 - (after[0] - before[0]) / max(1, after[1] - before[1]), 3)
+
+
+def _ticks() -> tuple[int, int] | None:
+    try:
+        spent = [
+            int(each) for each in Path("/proc/stat").read_text(encoding="utf-8").split("\n", 1)[0].split()[1:9]
+        ]
+    except (OSError, ValueError):
+        return None
+    return spent[3] + spent[4], sum(spent)
 
 
 async def _about(dsn: str) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from benchmarks import plot
 OURS = frozenset({"awa_cron", "floor", "floor, with the log"})
 BEGIN, END = "<!-- begin: written by scripts/bench -->", "<!-- end: written by scripts/bench -->"
 CITED_AWA_PER_S = 380
-BUSY = 0.5
-"""A load above this before a run: others were at work too."""
+BUSY = 0.1
+"""A larger share of the processors' time, just before a run or just after it, is that of others at work."""
 
 Result = dict[str, Any]
 
@@ -57,10 +57,15 @@ def _machine(results: Result) -> str:
     where = (
         f"{results['at']}: {machine['processor']}, {machine['cores']} cores, {machine['memory_gb']} GB, "
         f"{machine['system']}, Python {machine['python']}, Postgres {machine['postgres']} on the same machine "
-        f"({settings}); load {machine['load_before']} before the run."
+        f"({settings})."
     )
     lines = [where]
-    if machine["load_before"] > BUSY:
+    if results.get("quick"):
+        lines.append(
+            "**A quick run: small numbers, each measured once. `scripts/bench --write` measures the real ones.**"
+        )
+    shares = [machine[when] for when in ("busy_before", "busy_after") if machine.get(when) is not None]
+    if max(shares, default=0.0) > BUSY:
         lines.append(
             "**Others were at work on this machine: the seconds below are too long, and only what was measured "
             "side by side may be compared.**"
