@@ -37,6 +37,11 @@ def replacing(old: str, new: str) -> Edit:
     return edit
 
 
+def both(one: Edit, other: Edit) -> Edit:
+    """Make two edits of one statement."""
+    return lambda text: other(one(text))
+
+
 class Broken(Schema):
     """The usual schema with one statement edited, or more."""
 
@@ -96,7 +101,11 @@ VARIANTS = [
         "SplitMarkInsert",
         "MarkIffJob",
         "atomic_enqueue",
-        replacing("unnest(m.fires) AS f (fire)", "unnest('{}'::timestamptz[]) AS f (fire)"),
+        # Without the second edit the event, which must name its jobs, already refuses.
+        both(
+            replacing("unnest(m.fires) AS f (fire)", "unnest('{}'::timestamptz[]) AS f (fire)"),
+            replacing("m.fires, made.job_ids,", "m.fires, coalesce(made.job_ids, '{}'),"),
+        ),
         f"{LEADING}, atomic_enqueue a",
     ),
     Variant(
