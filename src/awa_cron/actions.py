@@ -13,10 +13,10 @@ import asyncio
 import dataclasses
 import itertools
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 import asyncpg
 
@@ -208,17 +208,11 @@ async def atomic_enqueue(
     if not batch:
         return {}
     pairs = [(frozen.name, fire) for frozen in batch for fire in frozen.fires]
-    reads = [frozen.read for frozen in batch]
     try:
         async with asking("atomic_enqueue"):
             marked = await connection.fetch(
                 schema.statement("atomic_enqueue"),
-                [read.name for read in reads],
-                [read.last_enqueued_at for read in reads],
-                [read.cron_expr for read in reads],
-                [read.timezone for read in reads],
-                [read.missed_fire_policy for read in reads],
-                [read.anchored_at for read in reads],
+                *_as_read(frozen.read for frozen in batch),
                 [name for name, _ in pairs],
                 [fire for _, fire in pairs],
                 actor,
@@ -246,16 +240,11 @@ async def note_next(connection: Connection, schema: Schema, noted: Sequence[Note
     """
     if not noted:
         return ()
-    reads = [each.read for each in noted]
     try:
         async with asking("note_next"):
             written = await connection.fetch(
                 schema.statement("note_next"),
-                [read.name for read in reads],
-                [read.last_enqueued_at for read in reads],
-                [read.cron_expr for read in reads],
-                [read.timezone for read in reads],
-                [read.anchored_at for read in reads],
+                *_as_read(each.read for each in noted),
                 [each.next_fire_at for each in noted],
             )
     except DatabaseError as error:
@@ -422,6 +411,22 @@ async def ask(connection: Connection, schema: Schema, action: str, *arguments: o
 def checked(clock: datetime | None) -> datetime | None:
     """Return a clock argument; one without a zone is refused, because the driver would read it as local time."""
     return None if clock is None else aware(clock, "clock")
+
+
+def _as_read(reads: Iterable[ScheduleState]) -> tuple[list[Any], ...]:
+    """Return the columns that the guards LastAsRead and DefinedAsRead compare, and before them the names."""
+    rows_read = [
+        (
+            read.name,
+            read.last_enqueued_at,
+            read.cron_expr,
+            read.timezone,
+            read.missed_fire_policy,
+            read.anchored_at,
+        )
+        for read in reads
+    ]
+    return tuple(map(list, zip(*rows_read, strict=True)))
 
 
 def lost_race(error: DatabaseError) -> bool:

@@ -12,14 +12,13 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
-import asyncpg
-
 from awa_cron import actions, firing
 from awa_cron.actions import CronState, Page
 from awa_cron.database import Database
 from awa_cron.errors import DatabaseError
 from awa_cron.firing import Evaluated
 from awa_cron.model import FrozenFires, Kind, NotedNext, ScheduleState
+from awa_cron.sql import refuses_content
 
 log = logging.getLogger(__name__)
 
@@ -142,7 +141,7 @@ class Evaluator:
                     connection, self._database.schema, batch, actor=self._actor, clock=self._now()
                 )
         except DatabaseError as error:
-            if not _refused_content(error):
+            if not refuses_content(error.__cause__):
                 raise
             if len(batch) == 1:
                 # Without the details, which show the job's id: the reason must be the same in every pass.
@@ -187,12 +186,3 @@ def _log_enqueued(batch: Sequence[FrozenFires], enqueued: Mapping[str, tuple[int
             log.info("enqueued", extra=fields | {"jobs": list(enqueued[frozen.name])})
         else:
             log.info("lost the race", extra=fields)
-
-
-def _refused_content(error: DatabaseError) -> bool:
-    """Tell whether the server refused the data of a statement, which another batch may not share.
-
-    The classes: data exceptions, constraints, limits, and what a trigger of the user's raises.
-    """
-    cause = error.__cause__
-    return isinstance(cause, asyncpg.PostgresError) and (cause.sqlstate or "")[:2] in {"22", "23", "54", "P0"}

@@ -85,21 +85,19 @@ def _chosen(state: ScheduleState, now: datetime, limit: int) -> tuple[tuple[date
     Spec: ``Chosen``, and ``DerivedNext`` of the row after it.
     """
     after, policy = _readable(state)
+    cron_expr, timezone = state.cron_expr, state.timezone
     try:
+        latest = _latest(cron_expr, timezone, _second(now))
+        if latest is None or latest <= after:
+            # No fire lies between the two; from the clock, rows that were written at other times share the search.
+            return (), _next(cron_expr, timezone, _second(max(after, now)))
         if policy is MissedFirePolicy.COALESCE:
-            latest = _latest(state.cron_expr, state.timezone, _second(now))
-            if latest is not None and latest > after:
-                return (latest,), _next(state.cron_expr, state.timezone, latest)
-            return (), _next(state.cron_expr, state.timezone, _second(after))
-        first = _next(state.cron_expr, state.timezone, _second(after))
-        if first > now:
-            return (), first
-        second = _next(state.cron_expr, state.timezone, first)
-        if second > now or limit == 1:
-            return (first,), second
-        due = cronexpr.due_fires(state.cron_expr, state.timezone, after=after, until=now)
-        fires = tuple(islice(due, limit))
-        return fires, _next(state.cron_expr, state.timezone, fires[-1])
+            return (latest,), _next(cron_expr, timezone, latest)
+        first = _next(cron_expr, timezone, _second(after))
+        if first == latest or limit == 1:
+            return (first,), _next(cron_expr, timezone, first)
+        fires = tuple(islice(cronexpr.due_fires(cron_expr, timezone, after=after, until=now), limit))
+        return fires, _next(cron_expr, timezone, fires[-1])
     except AwaCronError as error:
         raise _broken(state, str(error)) from error
 

@@ -154,6 +154,7 @@ async def test_a_paused_schedule_is_read_when_it_is_resumed(connection: Session)
         "timezone = 'Asia/Kolkata'",
         "anchored_at = '2025-01-01 08:00Z'",
         "last_enqueued_at = '2025-01-01 09:00Z'",
+        "missed_fire_policy = 'catch_up'",
     ],
 )
 async def test_a_note_of_a_row_that_was_changed_since_is_dropped(connection: Session, meanwhile: str) -> None:
