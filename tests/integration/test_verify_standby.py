@@ -55,6 +55,8 @@ async def test_what_is_due_since_the_standby_has_stopped_is_not_late() -> None:
         primary = await asyncpg.connect(dsn)
         try:
             await migrate.migrate(primary, Schema())
+            async with a_session(standby_dsn) as standby:
+                await replayed(primary, standby)
             async with (
                 a_node(dsn, primary) as node,
                 a_session(standby_dsn) as standby,
