@@ -90,6 +90,10 @@ def test_changes_come_from_this_page_and_no_other(page: Page, database: str) -> 
     for headers in foreign:
         assert 403 == page.post("/do/pause", form, headers=headers).status, headers
         assert not paused(database), headers
+    assert "comes from another site" in page.post("/do/pause", form, headers={"Origin": "null"}).words
+    silent = page.post("/do/pause", form, headers={"Origin": ""}).words
+    assert "has no Origin header" in silent
+    assert "another site" not in silent
     assert 303 == page.post("/do/pause", form, headers={"Sec-Fetch-Site": "same-origin"}).status
     assert paused(database)
     assert 303 == page.post("/do/resume", form).status

@@ -199,7 +199,7 @@ class Guard:
         """Return why a request that may change something is refused, whoever sends it; None if it is not."""
         if self._rules.read_only and request.url.path != "/sign-in":
             return "this page is read-only (--read-only)"
-        return None if comes_from_here(request.headers) else "the request comes from another site"
+        return None if comes_from_here(request.headers) else _whence(request.headers)
 
     def _signed_in(self, request: Request) -> Response:
         """Keep the token's proof in the cookie, and take the token out of the address."""
@@ -224,6 +224,16 @@ def comes_from_here(headers: Headers) -> bool:
         return site is not None
     scheme, _, authority = origin.partition("://")
     return scheme in {"http", "https"} and authority == headers.get("host")
+
+
+def _whence(headers: Headers) -> str:
+    """Return what is wrong with where a request comes from."""
+    if "origin" in headers or "sec-fetch-site" in headers:
+        return "the request comes from another site"
+    return (
+        "the request does not say where it comes from: it has no Origin header, which browsers send with the forms "
+        "of this page; a program changes things by `awa-cron` or the library"
+    )
 
 
 def is_loopback(host: str) -> bool:
