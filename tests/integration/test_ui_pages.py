@@ -55,6 +55,45 @@ def test_what_is_overdue_can_be_looked_for(dsn: str, tmp_path: Path) -> None:
         assert "overdue 1" in page.ask("/cron").words
 
 
+DEATHS = """
+INSERT INTO awa.cron_jobs (name, cron_expr, kind)
+SELECT unnest('{all,last,once,none,soon}'::text[]), '0 9 * * *', 'x';
+INSERT INTO awa.jobs (kind, state, finalized_at, metadata)
+SELECT 'x', state, now(), jsonb_build_object('cron_name', name)
+FROM unnest(
+    '{all,all,all,all,all,last,last,once,once,none,none}'::text[],
+    '{cancelled,failed,failed,failed,running,completed,failed,failed,completed,completed,available}'::text[]
+) WITH ORDINALITY AS made (name, state, place) ORDER BY place;
+"""
+
+
+def test_one_sees_at_a_glance_that_jobs_die(dsn: str, tmp_path: Path) -> None:
+    with serving(dsn, tmp_path) as page:
+        assert 'class="count"' not in page.ask("/cron").text
+        execute(dsn, DEATHS)
+        for path in ("/cron", "/queues", "/dead", "/history", "/cron/all", "/cron/all?ask=pause"):
+            assert "Dead jobs 5 History" in page.ask(path).words, path
+        page.change("trigger", name="soon")
+        rows = page.ask("/cron").text.split("<tr ")[1:]
+        told = {found[1]: row for row in rows if (found := re.search(r'data-key="(\w+)"', row))}
+        assert "last 3 jobs dead" in told["all"]
+        assert "last job dead" in told["last"]
+        for name in ("all", "last"):
+            assert (False, True) == ('pill good"' in told[name], 'pill bad"' in told[name]), name
+        for name in ("once", "none", "soon"):
+            assert (True, False) == ('pill good"' in told[name], "dead" in told[name]), name
+        assert "last 3 jobs dead" in page.ask("/cron/all").words
+
+
+def test_a_dead_job_is_called_dead(dsn: str, tmp_path: Path) -> None:
+    execute(dsn, DEATHS)
+    with serving(dsn, tmp_path) as page:
+        shown = page.ask("/cron/once").words
+        assert [8] == [row["id"] for row in fetch(dsn, "SELECT id FROM awa.jobs WHERE id = 8 AND state = 'failed'")]
+        assert " 8 dead " in shown
+        assert "failed" not in shown
+
+
 def test_questions_that_make_no_sense_are_answered_with_the_reason(dsn: str, tmp_path: Path) -> None:
     execute(dsn, "INSERT INTO awa.cron_jobs (name, cron_expr, kind) VALUES ('s', '0 9 * * *', 'x')")
     with serving(dsn, tmp_path) as page:
@@ -70,6 +109,9 @@ def test_questions_that_make_no_sense_are_answered_with_the_reason(dsn: str, tmp
         ):
             assert 200 == page.ask(path).status, path
         assert 404 == page.ask("/cron/nobody").status
+        for path in ("/cron/%00", "/cron/s%00", "/cron?name=%00", "/dead?queue=%00", "/cron?q=%00"):
+            refused = page.ask(path)
+            assert (400, True) == (refused.status, "zero byte" in refused.words), path
         assert 404 == page.ask("/static/../app.py").status
         assert "is no time" in page.ask("/cron/s?at=x").words
         assert "in the years 1000 to 9000" in page.ask("/cron/s?at=0001-01-01").words

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -13,6 +14,9 @@ LATELY_S: Final = 300.0
 OVERDUE_S: Final = 5.0
 """What is due for no longer is being seen to."""
 EVENTS_LOOKED_AT: Final = 10_000
+DEAD_COUNTED: Final = 10_000
+JOBS_LOOKED_AT: Final = 20
+"""So many of the newest jobs of each schedule."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +58,20 @@ class Figures:
     depths: tuple[QueueDepth, ...]
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Dying:
+    """The dead jobs, for a glance.
+
+    Attributes:
+        dead: How many there are; one more than ``DEAD_COUNTED`` stands for any more.
+        in_a_row: By schedule, how many of its newest jobs died one after the other; without those whose newest
+            did not.
+    """
+
+    dead: int
+    in_a_row: Mapping[str, int]
+
+
 class FigureVerbs(Connected):
     """Count."""
 
@@ -75,3 +93,13 @@ class FigureVerbs(Connected):
             overdue_s=recent["overdue_s"],
             depths=tuple(QueueDepth(**dict(row)) for row in depths),
         )
+
+    async def dying(self, names: Sequence[str] = ()) -> Dying:
+        """Return how many jobs are dead, and which of some schedules' newest jobs died."""
+        async with self._connected().session() as connection, asking("dead list"):
+            found = await connection.fetchrow(
+                self.schema.statement("queries/dying"), list(names), DEAD_COUNTED + 1, JOBS_LOOKED_AT
+            )
+        assert found is not None
+        in_a_row = {name: run for name, run in zip(names, found["runs"], strict=True) if run}
+        return Dying(dead=found["dead"], in_a_row=in_a_row)

@@ -103,6 +103,7 @@ class _App:
     async def _show(self, request: Request, show: Page) -> Response:
         reader = Reader.of(request.cookies, self._label(request))
         try:
+            _holds_text(request)
             shown = await show(self._desk, reader, request)
         except AwaCronError as error:
             return self._failed(error)
@@ -171,6 +172,16 @@ def _status(error: AwaCronError) -> HTTPStatus:
             return HTTPStatus.SERVICE_UNAVAILABLE
         case _:
             return HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def _holds_text(request: Request) -> None:
+    """Refuse an address that no name can be in.
+
+    Raises:
+        InvalidArgument: A zero byte is in it, which Postgres stores in no text.
+    """
+    if any("\0" in text for text in (request.scope["path"], *request.query_params.values())):
+        raise InvalidArgument("the address holds a zero byte (%00), which no name can hold")
 
 
 async def _form(request: Request) -> dict[str, str]:

@@ -16,6 +16,7 @@ from awa_cron.errors import InvalidArgument, ScheduleNotFound
 from awa_cron.insight.reasons import Explanation
 from awa_cron.insight.views import LeaderView, ScheduleView
 from awa_cron.model import Event, StoredSchedule
+from awa_cron.operating.figures import DEAD_COUNTED
 from awa_cron.ui import timeline, words
 from awa_cron.ui.desk import Desk, Reader
 
@@ -81,7 +82,7 @@ async def schedules(desk: Desk, reader: Reader, request: Request) -> Shown:
     return Shown(
         template="schedules.html",
         now=now,
-        context=_common(client, leader, "schedules")
+        context=await _common(client, leader, "schedules", [view.name for view in on_page])
         | {
             "rows": [
                 {"view": view, "line": line, "late_s": _late(view, events[view.name]), "fires": _fires(view)}
@@ -121,14 +122,15 @@ async def schedule(desk: Desk, _reader: Reader, request: Request) -> Shown:
         return Shown(
             template="ask.html",
             now=now,
-            context=_common(client, leader, "schedules") | {"view": view, "ask": asked, "preview": preview},
+            context=await _common(client, leader, "schedules", [name])
+            | {"view": view, "ask": asked, "preview": preview},
         )
     events = (await client.recent_events([name], since=now - half, limit_each=EVENTS_OF_ONE))[name]
     why, why_failed = await _explained(client, view, request.query_params.get("at"))
     return Shown(
         template="schedule.html",
         now=now,
-        context=_common(client, leader, "schedules")
+        context=await _common(client, leader, "schedules", [name])
         | {
             "view": view,
             "fires": _fires(view),
@@ -155,7 +157,7 @@ async def _removed(client: Client, leader: LeaderView, name: str) -> Shown:
     return Shown(
         template="removed.html",
         now=leader.now,
-        context=_common(client, leader, "schedules") | {"name": name, "events": events},
+        context=await _common(client, leader, "schedules") | {"name": name, "events": events},
     )
 
 
@@ -166,7 +168,7 @@ async def queues(desk: Desk, _reader: Reader, _request: Request) -> Shown:
     return Shown(
         template="queues.html",
         now=leader.now,
-        context=_common(client, leader, "queues") | {"queues": await client.list_queues()},
+        context=await _common(client, leader, "queues") | {"queues": await client.list_queues()},
     )
 
 
@@ -178,7 +180,7 @@ async def dead(desk: Desk, _reader: Reader, request: Request) -> Shown:
     return Shown(
         template="dead.html",
         now=leader.now,
-        context=_common(client, leader, "dead")
+        context=await _common(client, leader, "dead")
         | {"jobs": await client.list_dead(queue=queue, limit=DEAD), "queue": queue, "most": DEAD},
     )
 
@@ -190,7 +192,7 @@ async def history(desk: Desk, _reader: Reader, _request: Request) -> Shown:
     return Shown(
         template="history.html",
         now=leader.now,
-        context=_common(client, leader, "history") | {"events": await client.history(limit=4 * EVENTS)},
+        context=await _common(client, leader, "history") | {"events": await client.history(limit=4 * EVENTS)},
     )
 
 
@@ -216,8 +218,11 @@ def _instant(view: ScheduleView, text: str) -> datetime | None:
     return at if at.tzinfo is not None else at.replace(tzinfo=zone)
 
 
-def _common(client: Client, leader: LeaderView, here: str) -> dict[str, Any]:
-    return {"leader": leader, "here": here, "schema": client.schema.name}
+async def _common(client: Client, leader: LeaderView, here: str, names: Sequence[str] = ()) -> dict[str, Any]:
+    """Return what every page shows, and what some schedules' newest jobs came to."""
+    dying = await client.dying(names)
+    dead = f"{DEAD_COUNTED:,}+" if dying.dead > DEAD_COUNTED else f"{dying.dead:,}" if dying.dead else ""
+    return {"leader": leader, "here": here, "schema": client.schema.name, "dead": dead, "dying": dying.in_a_row}
 
 
 def _half(request: Request, default: str) -> tuple[str, timedelta]:
