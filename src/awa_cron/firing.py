@@ -19,6 +19,7 @@ from awa_cron.model import NEVER, Dropped, FrozenFires, MissedFirePolicy, NotedN
 MAX_DROPPED_COUNTED = 1_000
 REMEMBERED = 20_000
 """Searches that are kept, by expression, zone and second."""
+INFINITE = (MINYEAR, MAXYEAR)
 BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
@@ -47,17 +48,18 @@ def chosen_fires(state: ScheduleState, now: datetime, limit: int) -> tuple[datet
     Raises:
         StoredScheduleInvalid: The row cannot be evaluated.
     """
-    return () if state.paused_at is not None else _chosen(state, now, limit)[0]
+    return () if state.paused_at is not None else _chosen(state, now, _second(now), limit)[0]
 
 
 def freeze(states: Iterable[ScheduleState], now: datetime, limit: int) -> Evaluated:
     """Choose the fires of one pass, and work out the next fire of each row. Paused rows are left out."""
     evaluated = Evaluated([], [], [])
+    second = _second(now)
     for state in states:
         if state.paused_at is not None:
             continue
         try:
-            fires, following = _chosen(state, now, limit)
+            fires, following = _chosen(state, now, second, limit)
         except StoredScheduleInvalid as error:
             evaluated.broken.append((state, error))
             continue
@@ -79,18 +81,22 @@ def next_fire(cron_expr: str, timezone: str, after: datetime) -> datetime:
     return _next(cron_expr, timezone, _second(after))
 
 
-def _chosen(state: ScheduleState, now: datetime, limit: int) -> tuple[tuple[datetime, ...], datetime]:
+def _chosen(
+    state: ScheduleState, now: datetime, second: datetime, limit: int
+) -> tuple[tuple[datetime, ...], datetime]:
     """Return the fires that become jobs, pause or not, and the fire that then is the next.
+
+    ``second`` is the clock's, one object for all rows of a pass, since its hash is worked out once.
 
     Spec: ``Chosen``, and ``DerivedNext`` of the row after it.
     """
     after, policy = _readable(state)
     cron_expr, timezone = state.cron_expr, state.timezone
     try:
-        latest = _latest(cron_expr, timezone, _second(now))
+        latest = _latest(cron_expr, timezone, second)
         if latest is None or latest <= after:
             # No fire lies between the two; from the clock, rows that were written at other times share the search.
-            return (), _next(cron_expr, timezone, _second(max(after, now)))
+            return (), _next(cron_expr, timezone, second if after <= now else _second(after))
         if policy is MissedFirePolicy.COALESCE:
             return (latest,), _next(cron_expr, timezone, latest)
         first = _next(cron_expr, timezone, _second(after))
@@ -163,14 +169,14 @@ def settle(state: ScheduleState, now: datetime, limit: int) -> tuple[tuple[datet
 def _readable(state: ScheduleState) -> tuple[datetime, MissedFirePolicy]:
     """Return the instant after which fires count, and the policy."""
     # The statements read what Python has no value for as infinite; the driver maps that to the ends of its range.
-    for field in ("last_enqueued_at", "anchored_at"):
-        value: datetime | None = getattr(state, field)
-        if value is not None and value.year in (MINYEAR, MAXYEAR):
-            raise _broken(state, f"{field} is infinite or out of range")
+    last = state.last_enqueued_at
+    if last is not None and last.year in INFINITE:
+        raise _broken(state, "last_enqueued_at is infinite or out of range")
+    if state.anchored_at.year in INFINITE:
+        raise _broken(state, "anchored_at is infinite or out of range")
     policy, fault = _policy(state.cron_expr, state.timezone, state.missed_fire_policy)
     if policy is None:
         raise _broken(state, str(fault)) from fault
-    last = state.last_enqueued_at
     return state.anchored_at if last is None or last < state.anchored_at else last, policy
 
 

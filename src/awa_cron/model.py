@@ -146,17 +146,15 @@ class FrozenFires:
     next_fire_at: datetime | None = None
 
     def __post_init__(self) -> None:
-        aware(self.read.anchored_at, "anchored_at")
-        if self.read.last_enqueued_at is not None:
-            aware(self.read.last_enqueued_at, "last_enqueued_at")
-        if self.read_at is not None:
-            aware(self.read_at, "read_at")
-        if self.next_fire_at is not None:
-            aware(self.next_fire_at, "next_fire_at")
-        instants = [aware(fire, "fire") for fire in self.fires]
-        if not instants or any([fire.microsecond for fire in instants]):  # noqa: C419 -- a list is quicker for one
+        fires, read = self.fires, self.read
+        instants = (read.anchored_at, read.last_enqueued_at, self.read_at, self.next_fire_at, *fires)
+        if any([each is not None and each.tzinfo is not UTC for each in instants]):  # noqa: C419 -- as below
+            for each in instants:
+                if each is not None:
+                    aware(each, f"an instant of {self.name!r}")
+        if not fires or any([fire.microsecond for fire in fires]):  # noqa: C419 -- a list is quicker for one
             raise InvalidArgument(f"fires of {self.name!r} are {self.fires!r}: at least one, of whole seconds")
-        if len(instants) > 1 and any(later <= earlier for earlier, later in pairwise(instants)):
+        if len(fires) > 1 and any(later <= earlier for earlier, later in pairwise(fires)):
             raise InvalidArgument(f"fires of {self.name!r} are {self.fires!r}: they must be ascending")
 
     @property

@@ -2,27 +2,28 @@
 -- here to save work; atomic_enqueue is what holds them back. Where there is none, one row brings the clock alone.
 -- $1 clock, or NULL for the database's own; $2 which: those whose next fire is due, those whose next fire is unknown,
 -- or all; $3 and $4 next_fire_at and name of the row that the page follows (with '-infinity' and '' it is the first),
--- $5 the most rows, or NULL
+-- $5 the most rows, or NULL. Behind a SELECT the planner cannot see what they are, so it keeps the first plan, and a
+-- pass over a million schedules is not planned anew each second.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($1::timestamptz, statement_timestamp()) AS now
 ), page AS (
     (
         SELECT c.* FROM awa.cron_jobs AS c
-        WHERE $2::text = 'due'
+        WHERE (SELECT $2::text) = 'due'
           AND c.paused_at IS NULL  -- Unpaused
           AND c.next_fire_at <= (SELECT now FROM clock)
-          AND (c.next_fire_at, c.name) > ($3::timestamptz, $4::text)
-        ORDER BY c.next_fire_at, c.name LIMIT $5::bigint
+          AND (c.next_fire_at, c.name) > ((SELECT $3::timestamptz), (SELECT $4::text))
+        ORDER BY c.next_fire_at, c.name LIMIT (SELECT $5::bigint)
     ) UNION ALL (
         SELECT c.* FROM awa.cron_jobs AS c
-        WHERE $2::text = 'unknown'
-          AND c.paused_at IS NULL AND c.next_fire_at IS NULL AND c.name > $4::text
-        ORDER BY c.name LIMIT $5::bigint
+        WHERE (SELECT $2::text) = 'unknown'
+          AND c.paused_at IS NULL AND c.next_fire_at IS NULL AND c.name > (SELECT $4::text)
+        ORDER BY c.name LIMIT (SELECT $5::bigint)
     ) UNION ALL (
         SELECT c.* FROM awa.cron_jobs AS c
-        WHERE $2::text = 'all'
-          AND c.paused_at IS NULL AND c.name > $4::text
-        ORDER BY c.name LIMIT $5::bigint
+        WHERE (SELECT $2::text) = 'all'
+          AND c.paused_at IS NULL AND c.name > (SELECT $4::text)
+        ORDER BY c.name LIMIT (SELECT $5::bigint)
     )
 )
 SELECT
