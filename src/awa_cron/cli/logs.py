@@ -8,19 +8,26 @@ import sys
 from datetime import UTC, datetime
 from typing import Literal
 
+from awa_cron.cli.output import printable
+
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _BARE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/+@")
 
 
 class TextFormatter(logging.Formatter):
-    """``time level logger: message key=value …``; always one line, but for a traceback below it."""
+    """``time level logger: message key=value …``; always one line, but for a traceback below it.
+
+    Control characters are escaped: what is logged comes from others, and goes to a terminal.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as text."""
         fields = "".join(f" {name}={_quoted(value)}" for name, value in extra(record).items())
-        message = record.getMessage().replace("\n", "\\n").replace("\r", "\\r")
-        line = f"{_time(record)} {record.levelname.lower():<7} {record.name}: {message}{fields}"
-        return line if record.exc_info is None else f"{line}\n{self.formatException(record.exc_info)}"
+        said = printable(f"{record.name}: {record.getMessage()}{fields}")
+        line = f"{_time(record)} {record.levelname.lower():<7} {said}"
+        if record.exc_info is None:
+            return line
+        return "\n".join([line, *map(printable, self.formatException(record.exc_info).split("\n"))])
 
 
 class JsonFormatter(logging.Formatter):

@@ -1,0 +1,18 @@
+"""Lines of the log, as text."""
+
+from __future__ import annotations
+
+import logging
+
+from awa_cron.cli.logs import TextFormatter
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    hostile = "\x1b[31mred\x9b2J\x7f\r\nnext\u202e"
+    record = logging.LogRecord("awa\x1bcron", logging.INFO, "f", 1, "%s", (hostile,), None)
+    record.__dict__ |= {"error": hostile, "key\x1b": "v"}
+    record.exc_info = (ValueError, ValueError(hostile), None)
+    first, *traceback = TextFormatter().format(record).split("\n")
+    assert all(line.isprintable() for line in (first, *traceback))
+    assert r"\x1b[31mred\x9b2J\x7f\r\nnext\u202e" in first
+    assert [r"ValueError: \x1b[31mred\x9b2J\x7f\r", r"next\u202e"] == traceback
