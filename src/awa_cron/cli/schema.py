@@ -12,7 +12,9 @@ from awa_cron.actions import asking
 from awa_cron.cli import output
 from awa_cron.cli.target import Target, database_options, json_option, schema_option
 from awa_cron.database import CONNECT_TIMEOUT_S
-from awa_cron.sql import Schema
+from awa_cron.errors import DatabaseError
+from awa_cron.operating.address import unreached
+from awa_cron.sql import DRIVER_ERRORS, Schema, told
 
 
 @click.command()
@@ -62,8 +64,13 @@ async def apply(dsn: str, schema: Schema) -> list[int]:
         SchemaMismatch: The schema belongs to another system, or to a newer version.
         DatabaseError: No connection can be made, or the server refuses.
     """
-    async with asking("migrate"):
+    try:
         connection = await asyncpg.connect(dsn, timeout=CONNECT_TIMEOUT_S)
+    except (*DRIVER_ERRORS, ValueError) as cause:
+        error = DatabaseError(f"cannot connect: {told(cause)}")
+        error.__cause__ = cause
+        raise unreached(dsn, error) from cause
+    async with asking("migrate"):
         try:
             return await migration.migrate(connection, schema)
         finally:

@@ -9,7 +9,8 @@ from typing import Self, TypeVar
 
 from awa_cron import registration
 from awa_cron.database import Database
-from awa_cron.errors import InvalidArgument, ScheduleNotFound
+from awa_cron.errors import DatabaseError, InvalidArgument, ScheduleNotFound
+from awa_cron.operating.address import unreached
 from awa_cron.settings import Settings
 from awa_cron.sql import Schema
 
@@ -59,7 +60,10 @@ class Connected:
         database = Database(
             self._dsn, self.schema, self.settings, pool_size=min(20, 3 + self.settings.concurrency // 2)
         )
-        await database.open()
+        try:
+            await database.open()
+        except DatabaseError as error:
+            raise unreached(self._dsn, error) from error.__cause__
         self._database = database
         return self
 
