@@ -176,8 +176,47 @@ class TestUsage:
     def test_a_database_that_does_not_answer_is_one_line(self) -> None:
         refused = commands.run("list", AWA_CRON_DSN="postgresql://u:secret@127.0.0.1:1/x")
         assert refused.returncode == 1
-        assert the_only_line(refused.stderr).startswith("Error: cannot connect: ")
+        assert the_only_line(refused.stderr).startswith("Error: cannot connect to 127.0.0.1:1: ")
         assert "secret" not in refused.stderr
+
+    @pytest.mark.parametrize("verb", ["list", "migrate"])
+    def test_the_address_that_does_not_answer_is_told_and_never_the_password(self, verb: str) -> None:
+        for host in ("127.0.0.1:1", "[::1]:1", "nowhere.invalid:1"):
+            refused = commands.run(verb, AWA_CRON_DSN=f"postgresql://u:secret@{host}/x?sslmode=disable")
+            assert the_only_line(refused.stderr).startswith(f"Error: cannot connect to {host}: "), host
+            assert "secret" not in refused.stderr
+
+    def test_a_password_that_is_not_escaped_is_not_shown(self) -> None:
+        for dsn in ("postgresql://u:sec/ret@h/x", "postgresql://u:sec?ret@h/x", "postgresql://u:1/sec@h:1/x"):
+            for verb in ("list", "migrate"):
+                refused = commands.run(verb, AWA_CRON_DSN=dsn)
+                assert refused.returncode == 1
+                assert "sec" not in the_only_line(refused.stderr), dsn
+
+    @pytest.mark.parametrize("arguments", [("next", "@daily"), ("next", "@daily", "--json"), ("--help",)])
+    def test_a_full_disk_is_one_line(self, arguments: tuple[str, ...]) -> None:
+        with Path("/dev/full").open("w") as full:
+            failed = subprocess.run(
+                commands.command(*arguments),
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+                timeout=60,
+                env=commands.environment(),
+            )
+        assert (1, "Error: cannot write the output: No space left on device") == (
+            failed.returncode,
+            the_only_line(failed.stderr),
+        )
+
+    def test_fewer_fires_than_asked_are_told(self) -> None:
+        for form in ([], ["--json"]):
+            done = commands.run("next", "* * * * *", "--after", "9947-12-31T23:57Z", "--count", "3", *form)
+            assert (0, 2) == (done.returncode, done.stdout.count("23:58:00Z") + done.stdout.count("23:59:00Z"))
+            assert the_only_line(done.stderr).startswith("only 2 of 3: ")
+            assert "9947" in done.stderr
+        assert "" == commands.run("next", "@daily", "--count", "3").stderr
 
     def test_next_needs_no_database(self) -> None:
         done = commands.run(

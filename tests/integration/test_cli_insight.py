@@ -68,6 +68,24 @@ class TestList:
         output.table(("a", "b"), [("日報", "x"), ("", "y"), ("abc", "")])
         assert "a      b\n────   ─\n日報   x\n       y\nabc\n" == capsys.readouterr().out
 
+    @pytest.mark.parametrize("width", ["60", "80"])
+    def test_a_narrow_terminal_gets_a_block_a_schedule(self, dsn: str, width: str) -> None:
+        write(dsn, "nightly_reconciliation", timezone="Pacific/Auckland", last_enqueued_at=LONG_AGO)
+        in_a_terminal = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)"
+        shown = subprocess.run(
+            [sys.executable, "-c", in_a_terminal, *commands.command("list", "--dsn", dsn)],
+            env=commands.environment(NO_COLOR="1", TERM="xterm-256color", COLUMNS=width),
+            capture_output=True,
+            check=True,
+            timeout=60,
+            text=True,
+        ).stdout
+        lines = shown.splitlines()
+        assert "nightly_reconciliation" == lines[0].replace("\x1b[1m", "").replace("\x1b[0m", "")
+        assert "  zone        Pacific/Auckland" in lines
+        assert "  last fire   2020-01-01 00:00:00Z" in lines
+        assert all(len(line) <= int(width) for line in lines)
+
     def test_no_color_means_no_colour(self, dsn: str) -> None:
         write(dsn, "s")
         in_a_terminal = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)"

@@ -6,10 +6,14 @@ stderr.
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from typing import NoReturn
 
 EXTRA = {"click", "rich"}
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""What writing to stdout can fail with, beside a reader that is gone."""
 
 
 def main() -> NoReturn:
@@ -23,5 +27,12 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         # A name that the terminal's encoding lacks is shown escaped, and stops nothing.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    root(prog_name="awa-cron")
+    try:
+        root(prog_name="awa-cron")
+    except OSError as error:
+        if error.filename is not None or error.errno not in NO_ROOM:
+            raise
+        # Or the interpreter would try again at its end, and have its own say.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(f"Error: cannot write the output: {error.strerror or error}")
     sys.exit(0)

@@ -130,9 +130,15 @@ def next_(expression: str, timezone: str, after: str | None, count: int, *, as_j
     fires = preview.coming_fires(expression, timezone, after=start, count=count)
     if as_json:
         output.json_of(fires)
-        return
-    for fire in fires:
-        click.echo(_coming(fire, timezone))
+    else:
+        for fire in fires:
+            click.echo(_coming(fire, timezone))
+    made = sum(each.fire is not None for each in fires)
+    if made < count:
+        click.echo(
+            f"only {made} of {count}: no other until the year 9947, where calculation ends, or for 100 years",
+            err=True,
+        )
 
 
 @click.command()

@@ -19,6 +19,8 @@ from rich.text import Text
 from awa_cron import cronexpr
 
 LONGEST_VALUE = 500
+LAST_COLUMN = 24
+"""A last column of this width can be read, whatever is in it."""
 
 
 def json_of(value: object) -> None:
@@ -57,11 +59,19 @@ def compact(value: object) -> str:
 
 
 def table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
-    """Print a table; in a pipe it has neither colours nor a width to fit in."""
+    """Print a table; in a pipe it has neither colours nor a width to fit in.
+
+    In a terminal that is too narrow for it, each line is a block of names and values instead.
+    """
     cells = [[printable(cell) for cell in line] for line in lines]
     console = Console(highlight=False, soft_wrap=False)
     if not console.is_terminal:
         click.echo(_plain_table(columns, cells))
+        return
+    if _wanted(columns, cells) > console.width:
+        for line in cells:
+            console.print(Text(line[0], style="bold"), soft_wrap=True)
+            fields({f"  {column}": cell for column, cell in zip(columns[1:], line[1:], strict=True)})
         return
     shown = Table(box=box.SIMPLE_HEAD, header_style="bold", show_edge=False, pad_edge=False)
     for column in columns:
@@ -69,6 +79,12 @@ def table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
     for line in cells:
         shown.add_row(*map(Text, line))
     console.print(shown)
+
+
+def _wanted(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> int:
+    """Return how wide a table has to be; its last column may be broken into lines."""
+    *widths, last = (max(map(cell_len, column)) for column in zip(columns, *lines, strict=True))
+    return sum(widths) + 2 * len(widths) + min(last, LAST_COLUMN)
 
 
 def _plain_table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
