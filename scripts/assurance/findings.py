@@ -147,6 +147,8 @@ def _mutants(found: Numbers) -> tuple[str, bool]:
     counts = found[0]
     wrong = [each["name"] for each in counts["mutants"] if not each["ok"]]
     told = f"{counts['killed']} of {counts['total']} killed, {counts['equivalent']} equivalent"
+    untried = [each["name"] for each in counts["mutants"] if each["result"] == "not tried"]
+    told += _unless_empty("; not tried, for what they need is not here: ", untried)
     return told + _unless_empty("; wrong: ", wrong), counts["killed"] > 0 and not wrong
 
 

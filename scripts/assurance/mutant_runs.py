@@ -35,6 +35,7 @@ PYTEST = (
     "-q",
     "--no-header",
     "--tb=no",
+    "-rfEs",
     "-p",
     "no:cacheprovider",
     f"--timeout={TEST_TIMEOUT_S}",
@@ -42,6 +43,8 @@ PYTEST = (
     EDITS_NO_STATEMENT,
 )
 FIRST_FAILURE = re.compile(r"^(?:FAILED|ERROR) \S+?\.py::(?:\w+::)?(\w+)(?:\[.*?\])?(?: - (.*))?$", re.MULTILINE)
+ANY_PASSED = re.compile(r"^\d+ passed|, \d+ passed", re.MULTILINE)
+SKIPPED = re.compile(r"^SKIPPED \[\d+\] \S+ (.*)$", re.MULTILINE)
 NOT_INHERITED = {"AWA_CRON_ASSURANCE", "AWA_CRON_ASSURANCE_LEVEL", "PYTEST_ADDOPTS"}
 PASSED, FAILED = 0, 1
 """Pytest's exit codes; any other says nothing about the sources."""
@@ -49,7 +52,10 @@ PASSED, FAILED = 0, 1
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the tests said: passed, failed, hung, or no verdict, with pytest's output as the reason."""
+    """What the tests said: passed, failed, hung, or no verdict, with pytest's output as the reason.
+
+    Skipped means that this machine lacks what all of them need, and the reason says what.
+    """
 
     result: str
     test: str
@@ -99,7 +105,8 @@ class Bench:
             return Outcome("hung", "", f"stopped after {RUN_TIMEOUT_S} s", float(RUN_TIMEOUT_S))
         seconds = round(time.monotonic() - started, 1)
         if finished.returncode == PASSED:
-            return Outcome("passed", "", "", seconds)
+            skipped = None if ANY_PASSED.search(finished.stdout) else SKIPPED.search(finished.stdout)
+            return Outcome("skipped", "", skipped[1], seconds) if skipped else Outcome("passed", "", "", seconds)
         found = FIRST_FAILURE.search(finished.stdout)
         if finished.returncode != FAILED or found is None:
             return Outcome("no verdict", "", (finished.stdout + finished.stderr)[-2000:], seconds)
