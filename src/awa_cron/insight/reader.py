@@ -14,9 +14,9 @@ from awa_cron import cronexpr, rows
 from awa_cron.actions import asking
 from awa_cron.errors import AwaCronError, DatabaseError, ScheduleNotFound
 from awa_cron.insight import wording
-from awa_cron.insight.reasons import Explanation, Reason, job_fate
+from awa_cron.insight.reasons import Explanation, JobFate, Reason, job_fate
 from awa_cron.insight.tracing import Evidence, Traced, counts_after, readable_instants, traced
-from awa_cron.insight.views import LONG_AGO, Evaluations, JobView, LeaderView, ScheduleView, schedule_view
+from awa_cron.insight.views import Evaluations, JobView, LeaderView, ScheduleView, schedule_view
 from awa_cron.model import JobState, StoredSchedule
 from awa_cron.sql import Connection, Schema
 
@@ -25,6 +25,9 @@ SIGNS_LOOKED_AT: Final = 1_000
 
 EVENTS_TRACED: Final = 10_000
 """The most edits, pauses and removals that one explanation reads."""
+
+JOBS_LOOKED_AT: Final = 1_000
+"""How many of the newest jobs are searched for those that have begun."""
 
 LATE: Final = timedelta(seconds=5)
 """What comes so much later than its instant deserves a look at the leadership."""
@@ -127,7 +130,8 @@ class Reader:
         job_id, job = await self._job(evidence, trace)
         if job is not None and trace.reason in {Reason.UNKNOWN, Reason.UNACCOUNTED}:
             trace = trace.known_by_its_job()
-        return self._told(evidence, trace, job_id, job, await self._leaderless(evidence, trace))
+        held_up = [] if job is None else await self._held_up(job, now)
+        return self._told(evidence, trace, job_id, job, await self._leaderless(evidence, trace), held_up=held_up)
 
     async def _job(self, evidence: Evidence, trace: Traced) -> tuple[int | None, JobView | None]:
         """Return the job that the instant became, or that stands for it."""
@@ -143,6 +147,13 @@ class Reader:
             return None, None  # written by hand
         job_id = event.job_ids[number]
         return job_id, next(iter(await self.jobs(evidence.name, ids=[job_id])), None)
+
+    async def _held_up(self, job: JobView, now: datetime) -> list[str]:
+        """Return what is known of why a job has not begun long after it could have."""
+        if job_fate(job) is not JobFate.WAITING or job.run_at.tzinfo is None or now - job.run_at < STUCK:
+            return []
+        [found] = await self._fetch("begun", job.kind, job.queue, job.run_at, JOBS_LOOKED_AT)
+        return [wording.held_up(job, found["alike"], found["others"])]
 
     async def _leaderless(self, evidence: Evidence, trace: Traced) -> wording.Leaderless | None:
         """Return the time without a leader that made the instant late, if there is one."""
@@ -173,8 +184,10 @@ class Reader:
         job_id: int | None,
         job: JobView | None,
         leaderless: wording.Leaderless | None,
+        *,
+        held_up: list[str],
     ) -> Explanation:
-        notes = [] if job_id is None else [wording.job_words(job, job_id)]
+        notes = [] if job_id is None else [wording.job_words(job, job_id), *held_up]
         notes += [] if leaderless is None else [str(leaderless)]
         notes += wording.further(evidence, trace, stuck=evidence.now - evidence.at > STUCK)
         cron_expr, timezone = trace.definition or (None, None)
@@ -261,15 +274,20 @@ def _labelled(text: str | None) -> datetime | None:
 
 
 def _latest_and_next(row: StoredSchedule | None, now: datetime) -> list[datetime]:
-    """Return the latest instant of the expression until now and the next; now itself where nobody can say."""
+    """Return the latest instant that counts until now and the next; now itself where nobody can say.
+
+    Before its anchor no instant of the present expression counts; the last fire may be of an earlier one.
+    """
     if row is None or counts_after(row) is None:
         return [now]
     definition = row.cron_expr, row.timezone
     try:
-        latest = cronexpr.latest_due(*definition, after=LONG_AGO, until=now)
+        latest = cronexpr.latest_due(*definition, after=row.anchored_at, until=now)
         coming = cronexpr.next_fires(*definition, after=now, count=1)
     except AwaCronError:
         return [now]
+    if latest is None and row.last_enqueued_at is not None and row.last_enqueued_at <= now:
+        latest = row.last_enqueued_at
     return [*([] if latest is None else [latest]), *coming] or [now]
 
 

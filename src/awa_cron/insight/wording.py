@@ -227,6 +227,24 @@ def job_words(job: JobView | None, job_id: int) -> str:
     return f"job {job.id} {said}{_last_error(job)}"
 
 
+def held_up(job: JobView, alike: int, others: int) -> str:
+    """Return why a job that could run long since may not have begun.
+
+    Args:
+        job: It waits.
+        alike: How many of its kind, in its queue, have begun since it could run, among the newest.
+        others: How many others have.
+    """
+    which = f"of kind {job.kind!r} in queue {job.queue!r}"
+    if alike:
+        return f"{alike} other{'s' * (alike > 1)} {which} began since: it waits its turn, by priority, then age"
+    rest = f"{others} other job{'s' * (others != 1)} did" if others else "nor any other of the newest jobs"
+    return (
+        f"no job {which} has begun since, {rest}: it needs a process with a handler of that kind that serves that "
+        "queue and has room, and which processes do, the database does not know"
+    )
+
+
 def _when(job: JobView) -> str:
     return "" if job.finalized_at is None else f" at {moment(job.finalized_at)}"
 
