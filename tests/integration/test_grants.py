@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -281,3 +282,17 @@ async def test_the_role_that_reads_is_enough_for_the_page_that_only_shows(
         refused = page.change("pause", name="digest")
         assert 503 == refused.status
         assert "permission denied" in refused.words
+
+
+async def test_a_right_that_is_lacking_is_told_with_the_role_that_has_it(
+    dsn: str, sessions: dict[str, Session]
+) -> None:
+    for verb in (("list",), ("dead", "list"), ("queue", "list"), ("history",)):
+        refused, allowed = [
+            await asyncio.to_thread(commands.run, *verb, AWA_CRON_DSN=as_role(dsn, part))
+            for part in ("work", "read")
+        ]
+        assert 0 == allowed.returncode, allowed.stderr
+        assert (1, 1) == (refused.returncode, refused.stderr.count("\n"))
+        assert "permission denied" in refused.stderr
+        assert "PREFIX_read may do what only looks" in refused.stderr

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import asyncpg
 import click
 
 from awa_cron.cli import audit, demonstrate, explaining, jobs, keeping, look, operate, run, schema, ui
 from awa_cron.cli.failure import status
 from awa_cron.errors import AwaCronError
+
+RIGHTS = (
+    "; of the roles of `awa-cron grants`, PREFIX_read may do what only looks, PREFIX_purge what purges; all else "
+    "is the owner's"
+)
 
 
 class Verbs(click.Group):
@@ -23,7 +29,10 @@ class Verbs(click.Group):
         try:
             return super().invoke(ctx)
         except AwaCronError as error:
-            raise status(error)(" ".join(str(error).split())) from error
+            said = " ".join(str(error).split())
+            if isinstance(error.__cause__, asyncpg.InsufficientPrivilegeError):
+                said += RIGHTS
+            raise status(error)(said) from error
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
