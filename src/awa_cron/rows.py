@@ -22,6 +22,8 @@ from awa_cron.model import (
 )
 from awa_cron.registration import MAX_NAME_LENGTH, MAX_TAGS
 
+_encoded = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` would make an encoder for each row
+
 
 class Row(Protocol):
     """What the driver returns: values by column name."""
@@ -72,7 +74,7 @@ def _definition(schedule: Schedule, plans: Mapping[str, SyncPlan] | None) -> str
         columns["fires"] = [fire.isoformat() for fire in plan.fires]
         columns["dropped"] = _dropped(plan)
         columns["next_fire_at"] = _instant(plan.next_fire_at)
-    text = json.dumps(columns, ensure_ascii=False)
+    text = _encoded(columns)
     # args and metadata are JSON text already, and keep their numbers as they were registered.
     return f'{text[:-1]},"args":{schedule.args_json},"metadata":{schedule.metadata_json}}}'
 
