@@ -78,6 +78,8 @@ def _module(module: str, runs: Numbers) -> Line:
     parts = [f"{count[kind]} {meaning}" for kind, meaning in KINDS.items() if count[kind]]
     states, steps = (sum(run[key] or 0 for run in runs) for key in ("distinct_states", "generated_states"))
     parts.append(f"{states:,} states, {steps:,} steps")
+    if len(runs) < runs[0]["of_module"]:
+        parts.append(f"as a sample: {len(runs)} of {runs[0]['of_module']} configurations")
     return Line(f"TLC, {module}", "; ".join(parts) + _unless_empty("; not as expected: ", wrong), not wrong)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -116,6 +118,24 @@ def by_module(expectations: Iterable[Expectation]) -> dict[str, list[Expectation
     for expectation in expectations:
         modules.setdefault(expectation.module, []).append(expectation)
     return modules
+
+
+def sample(chosen: list[Expectation]) -> list[Expectation]:
+    """Return the shortest of each module and kind, and of each property the shortest variant that breaks it."""
+    shortest: dict[tuple[str, str], Expectation] = {}
+    for e in sorted(chosen, key=lambda e: (e.seconds or math.inf, e.name)):
+        shortest.setdefault((e.module, e.kind), e)
+        if e.kind == "must-fail" and e.violates:
+            shortest.setdefault(("breaks", e.violates), e)
+    kept = {e.name for e in shortest.values()}
+    return [e for e in chosen if e.name in kept]
+
+
+def left_out(all_of_them: list[Expectation], chosen: list[Expectation]) -> str:
+    """Say how many of each kind a sample has left out."""
+    everything, kept = (Counter(e.kind for e in each) for each in (all_of_them, chosen))
+    parts = [f"{everything[kind] - kept[kind]} of {everything[kind]} {kind}" for kind in everything]
+    return f"Left out, for the full run: {', '.join(parts)}"
 
 
 def readme_with(expectations: Iterable[Expectation]) -> str:

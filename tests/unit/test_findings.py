@@ -12,6 +12,7 @@ from assurance.findings import Line, lines
 RUN = {
     "name": "Safety",
     "module": "MCAwaCron",
+    "of_module": 1,
     "kind": "safety",
     "ok": True,
     "distinct_states": 10,
@@ -84,3 +85,9 @@ def test_what_is_not_as_it_should_be_is_told(technique: str, entry: dict[str, An
 def test_a_sample_is_called_a_sample() -> None:
     tests = [*GOOD["tests"], REPLAY | {"every": 10}]
     assert any("1 of 2 configurations as a sample" in line.found for line in lines(GOOD | {"tests": tests}))
+
+
+def test_a_module_of_which_not_all_ran_is_called_a_sample() -> None:
+    [line, *_] = lines(GOOD | {"tlc": [RUN | {"of_module": 7}]})
+    assert "as a sample: 1 of 7 configurations" in line.found
+    assert "as a sample" not in lines(GOOD)[0].found
