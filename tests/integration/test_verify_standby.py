@@ -64,8 +64,8 @@ async def test_what_is_due_since_the_standby_has_stopped_is_not_late() -> None:
                 Client(dsn) as client,
             ):
                 now = "SELECT clock_timestamp()"
-                await node.sync(await primary.fetchval(now), schedule(cron_expr="* * * * * *"))
-                await asyncio.sleep(1.1)
+                before = await primary.fetchval("SELECT clock_timestamp() - interval '1.1 s'")
+                await node.sync(before, schedule(cron_expr="* * * * * *"))
                 await node.evaluate(await primary.fetchval(now))
                 await replayed(primary, standby)
                 await standby.execute("SELECT pg_wal_replay_pause()")
