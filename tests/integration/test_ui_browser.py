@@ -263,6 +263,7 @@ def test_what_changes_comes_by_itself_and_leaves_the_reader_alone(browser: Brows
     with a_tab(browser) as tab:
         tab.clock.install()
         tab.goto(page.opening)
+        tab.wait_for_load_state("networkidle")  # the answer in the reader's zone must not come after the change
         row = tab.locator("tr", has=tab.get_by_role("link", name="heartbeat", exact=True))
         unfolded = tab.locator("tr", has=tab.get_by_role("link", name="thumbnails", exact=True))
         unfolded.locator("summary").click()
