@@ -43,7 +43,9 @@ GOOD: dict[str, list[dict[str, Any]]] = {
         {"section": "falsified traces", "kinds": 20, "asked": 60, "rejected": 58},
         {"section": "walks", "calls": 50, "edges": 5, "reachable": 10},
     ],
-    "mutants": [{"killed": 2, "total": 2, "equivalent": 0, "mutants": [{"name": "m", "ok": True}]}],
+    "mutants": [
+        {"killed": 2, "total": 2, "equivalent": 0, "mutants": [{"name": "m", "result": "killed", "ok": True}]}
+    ],
 }
 
 
@@ -74,7 +76,11 @@ def test_a_section_of_the_tests_that_left_no_numbers_is_not_all_right(section: s
         ("prove", {"name": "c", "wanted": "unsat", "verdict": "sat"}, "not as expected: c"),
         ("prove", {"name": "c", "wanted": "sat", "verdict": "unknown"}, "not as expected: c"),
         ("tests", {"section": "interleavings", "runs": 1, "deadlocks": 1}, "1 deadlocks"),
-        ("mutants", GOOD["mutants"][0] | {"mutants": [{"name": "m", "ok": False}]}, "wrong: m"),
+        (
+            "mutants",
+            GOOD["mutants"][0] | {"mutants": [{"name": "m", "result": "survived", "ok": False}]},
+            "wrong: m",
+        ),
     ],
 )
 def test_what_is_not_as_it_should_be_is_told(technique: str, entry: dict[str, Any], told: str) -> None:
