@@ -17,8 +17,8 @@ from awa_cron.errors import AwaCronError, StoredScheduleInvalid
 from awa_cron.model import NEVER, Dropped, FrozenFires, MissedFirePolicy, NotedNext, ScheduleState
 
 MAX_DROPPED_COUNTED = 1_000
-REMEMBERED = 20_000
-"""Searches that are kept, by expression, zone and second."""
+REMEMBERED = 4_096
+"""Searches that are kept, by expression, zone and second: more than most seconds need."""
 INFINITE = (MINYEAR, MAXYEAR)
 BEGINNING = datetime.min.replace(tzinfo=UTC)
 

@@ -83,8 +83,9 @@ def _string(value: object) -> str:
     )
 
 
-# Every schedule is evaluated each second: room for all the expressions that a leader may hold, about 20 MB.
-@lru_cache(maxsize=2**16)
+# What is due is evaluated, not what exists. With a hundred thousand expressions in memory, here and in `wallclock`,
+# the garbage collector stops everything for a quarter of a second; with so many, for a few hundredths.
+@lru_cache(maxsize=2**12)
 def _parse(cron_expr: str) -> CronExpression:
     fields: list[str] = []
     try:

@@ -46,7 +46,7 @@ def _iterator(expression: CronExpression) -> croniter:
 
 
 # A search sets its iterator anew, so threads must not share one; making one costs as much as several searches.
-@lru_cache(maxsize=2**14)
+@lru_cache(maxsize=2**11)
 def _iterator_of(unambiguous: str, _thread: int) -> croniter:
     return croniter(
         unambiguous,
