@@ -148,15 +148,20 @@ def _no_jobs(row: Row, reason: str) -> str:
 
 def job(row: Row) -> Job:
     """Return a job."""
-    values = {field.name: row[field.name] for field in dataclasses.fields(Job) if field.name != "cancellation"}
     return Job(
-        **values
-        | {
-            "args": json.loads(row["args"]),
-            "metadata": json.loads(row["metadata"]),
-            "tags": tuple(row["tags"]),
-            "state": JobState(row["state"]),
-        }
+        id=row["id"],
+        kind=row["kind"],
+        queue=row["queue"],
+        args=json.loads(row["args"]),
+        state=JobState(row["state"]),
+        priority=row["priority"],
+        attempt=row["attempt"],
+        max_attempts=row["max_attempts"],
+        run_at=row["run_at"],
+        created_at=row["created_at"],
+        tags=tuple(row["tags"]),
+        metadata=json.loads(row["metadata"]),
+        deadline_s=row["deadline_s"],
     )
 
 

@@ -47,14 +47,16 @@ class Task:
 class _Attempt:
     """An attempt that runs here.
 
-    ``stop`` is done with the reason when it has to end, and ``settled`` when nothing more will be written of it. An
-    attempt that is ``lost`` is void: the job is somebody else's, or nobody's.
+    ``stop`` is done with the reason when it has to end, ``returned`` is true when the handler has ended, and
+    ``settled`` is set when nothing more will be written of it. An attempt that is ``lost`` is void: the job is
+    somebody else's, or nobody's.
     """
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.stop: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.settled = asyncio.Event()
+        self.returned = False
         self.lost = False
         self.in_thread = False
         self.task: asyncio.Task[None] | None = None
@@ -86,6 +88,7 @@ class Worker:
         self._tasks = tasks
         self._queues = queues
         self._turn = 0
+        self._full = False
         self._actor = actor
         self._settler = Settler(database, actor)
         # By job and attempt: a worker that was frozen may have lost a job, and get it again while it still runs.
@@ -115,7 +118,8 @@ class Worker:
         settings = self._database.settings
         while True:
             self._wake.clear()
-            free = settings.concurrency - len(self._running)
+            free = self._room()
+            self._full = free <= 0
             claimed = 0
             try:
                 claimed = await self._claim(free)
@@ -128,6 +132,17 @@ class Worker:
                     await self._wake.wait()
             except TimeoutError:
                 pass
+
+    def _room(self) -> int:
+        """Return how many jobs may be claimed now.
+
+        As many again as may run can be waiting for their outcomes to be written; none where one runs at a time, so
+        that its outcome is stored before the next begins.
+        """
+        concurrency = self._database.settings.concurrency
+        handlers = sum(not attempt.returned for attempt in self._running.values())
+        unsettled = 2 * concurrency if concurrency > 1 else 1
+        return min(concurrency - handlers, unsettled - len(self._running))
 
     async def _claim(self, free: int) -> int:
         claimed = 0
@@ -170,6 +185,7 @@ class Worker:
     async def _perform(self, attempt: _Attempt) -> None:
         job = attempt.job
         handler = asyncio.create_task(self._call(attempt), name=f"awa_cron handler {job.id}")
+        handler.add_done_callback(lambda _: self._returned(attempt))
         try:
             outcome = await self._outcome(attempt, handler)
             if not attempt.lost:
@@ -181,6 +197,12 @@ class Worker:
             attempt.settled.set()
             handler.cancel()
             del self._running[job.id, job.attempt]
+            if self._full or isinstance(self._queues, Mapping):  # else nothing waits for its place
+                self._wake.set()
+
+    def _returned(self, attempt: _Attempt) -> None:
+        attempt.returned = True
+        if self._full:
             self._wake.set()
 
     async def _outcome(self, attempt: _Attempt, handler: asyncio.Task[Outcome]) -> Outcome:

@@ -200,6 +200,55 @@ async def test_no_more_than_the_given_number_run_at_once(dsn: str, connection: S
     assert 3 == most
 
 
+@pytest.mark.parametrize(("concurrency", "queues"), [(1, None), (5, {"default": 1})])
+async def test_where_one_runs_at_a_time_its_outcome_is_stored_before_the_next(
+    dsn: str, connection: Session, concurrency: int, queues: dict[str, int] | None
+) -> None:
+    seen: list[int] = []
+
+    async def handler(job: Job) -> None:
+        async with a_session(dsn) as session:
+            seen.append(await session.fetchval("SELECT count(*) FROM awa.jobs WHERE state = 'running'"))
+
+    for _ in range(10):
+        last = await insert_job(connection)
+    settings = Settings(poll_interval_s=30, concurrency=concurrency, shutdown_timeout_s=5)
+    async with a_worker(dsn, handler, settings, queues=queues):
+        await reaches(connection, last, "completed")
+    assert [1] * 10 == seen
+
+
+async def test_the_next_job_begins_while_an_outcome_is_still_being_written(dsn: str, connection: Session) -> None:
+    jobs: list[int] = []
+    third = asyncio.Event()
+    listening = (
+        "SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"
+    )
+
+    async with a_session(dsn) as holder:
+        transaction = holder.transaction()
+
+        async def handler(job: Job) -> None:
+            match jobs.index(job.id):
+                case 0:
+                    await transaction.start()
+                    await holder.execute("SELECT FROM awa.jobs WHERE id = $1 FOR UPDATE", job.id)
+                case 1:
+                    await third.wait()
+                case 2:
+                    third.set()
+
+        settings = Settings(poll_interval_s=30, concurrency=2, shutdown_timeout_s=5)
+        async with a_worker(dsn, handler, settings), asyncio.timeout(10):
+            await wait_until(lambda: connection.fetchval(listening), "nothing else wakes the worker")
+            async with connection.transaction():
+                jobs += [await insert_job(connection) for _ in range(3)]
+            await third.wait()
+            assert "running" == (await job_row(connection, jobs[0]))["state"]
+            await transaction.rollback()
+            await reaches(connection, jobs[0], "completed")
+
+
 async def test_a_paused_queue_hands_out_nothing(connection: Session) -> None:
     await insert_job(connection, queue="email")
     free = await insert_job(connection, queue="other")

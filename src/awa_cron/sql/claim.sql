@@ -1,12 +1,13 @@
 -- Claim: hand waiting jobs of known kinds to a worker, in (priority, run_at, id) order. A paused queue hands out
 -- nothing; a job that another worker is claiming is passed over.
 -- $1 kinds, $2 queues or NULL for all, $3 limit, $4 worker, $5 clock, or NULL for the database's own
+-- Parameters are behind a SELECT so that the planner, who cannot see them, keeps his plan.
 WITH RECURSIVE clock AS MATERIALIZED (
     SELECT coalesce($5::timestamptz, statement_timestamp()) AS now
 ), known AS (
     -- Each queue that has something waiting, by one probe of the index, however much waits.
     SELECT (SELECT min(j.queue) FROM awa.jobs AS j WHERE j.state IN ('scheduled', 'available', 'retryable')) AS queue
-    WHERE $2::text[] IS NULL
+    WHERE (SELECT $2::text[]) IS NULL
     UNION ALL
     SELECT (
         SELECT min(j.queue) FROM awa.jobs AS j
@@ -16,7 +17,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
     WHERE k.queue IS NOT NULL
 ), asked AS MATERIALIZED (
     SELECT a.queue
-    FROM (SELECT k.queue FROM known AS k UNION SELECT unnest($2::text[])) AS a
+    FROM (SELECT k.queue FROM known AS k UNION SELECT unnest((SELECT $2::text[]))) AS a
     WHERE a.queue IS NOT NULL
       AND NOT EXISTS (
           SELECT 1 FROM awa.queue_meta AS q WHERE q.queue = a.queue AND q.paused_at IS NOT NULL
@@ -30,12 +31,12 @@ WITH RECURSIVE clock AS MATERIALIZED (
         WHERE j.state IN ('scheduled', 'available', 'retryable')
           AND (j.queue, j.priority) = (a.queue, p.priority)
           AND clock.now >= j.run_at
-          AND j.kind = ANY ($1::text[])
+          AND j.kind = ANY ((SELECT $1::text[])::text[])
         ORDER BY j.run_at, j.id
-        LIMIT 2 * $3::bigint + 50
+        LIMIT (SELECT 2 * $3::bigint + 50)
     ) AS f
     ORDER BY f.priority, f.run_at, f.id
-    LIMIT 2 * $3::bigint + 50
+    LIMIT (SELECT 2 * $3::bigint + 50)
 ), claimable AS MATERIALIZED (
     SELECT j.id
     FROM awa.jobs AS j, clock
@@ -43,7 +44,7 @@ WITH RECURSIVE clock AS MATERIALIZED (
       AND j.state IN ('scheduled', 'available', 'retryable')  -- StillWaiting
       AND j.run_at <= clock.now
     ORDER BY j.priority, j.run_at, j.id
-    LIMIT $3::bigint
+    LIMIT (SELECT $3::bigint)
     FOR UPDATE OF j SKIP LOCKED
 )
 UPDATE awa.jobs AS j

@@ -4,15 +4,16 @@
 -- now, and nothing to wait for; one that does not come back is no longer this worker's.
 -- $1 jobs, $2 attempt of each, $3 worker, $4 errors as JSON, $5 seconds until the next attempt of each,
 -- $6 clock, or NULL for the database's own
+-- For what is behind a SELECT see finish.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($6::timestamptz, statement_timestamp()) AS now
 ), given AS MATERIALIZED (
-    SELECT * FROM unnest($1::bigint[], $2::smallint[], $4::text[], $5::float8[]) AS g (id, attempt, error, delay_s)
+    SELECT * FROM unnest((SELECT $1::bigint[]), (SELECT $2::smallint[]), (SELECT $4::text[]), (SELECT $5::float8[])) AS g (id, attempt, error, delay_s)
 ), ours AS MATERIALIZED (
     SELECT g.*
     FROM awa.jobs AS j, given AS g
     WHERE j.id = g.id
-      AND j.state = 'running'  -- StillRunning
+      AND j.state = (SELECT 'running')  -- StillRunning
       AND j.attempt = g.attempt  -- SameAttempt
       AND j.attempted_by = $3::text  -- SameOwner
     ORDER BY j.id
@@ -31,5 +32,5 @@ SELECT w.id, w.attempt, w.state FROM written AS w
 UNION ALL
 SELECT g.id, g.attempt, NULL
 FROM given AS g JOIN awa.jobs AS j USING (id)
-WHERE (j.state, j.attempt, j.attempted_by) = ('running', g.attempt, $3::text)
+WHERE (j.state, j.attempt, j.attempted_by) = ((SELECT 'running'), g.attempt, $3::text)
   AND NOT EXISTS (SELECT FROM ours AS o WHERE o.id = g.id)

@@ -2,15 +2,17 @@
 -- Each job is a step of its own. One that comes back with a state is written; one without is held by somebody just
 -- now, and nothing to wait for; one that does not come back is no longer this worker's.
 -- $1 jobs, $2 attempt of each, $3 worker, $4 clock, or NULL for the database's own
+-- What is behind a SELECT is hidden from the planner: it would compare all that run with all that are given, and is to
+-- look each up by its id.
 WITH clock AS MATERIALIZED (
     SELECT coalesce($4::timestamptz, statement_timestamp()) AS now
 ), given AS MATERIALIZED (
-    SELECT * FROM unnest($1::bigint[], $2::smallint[]) AS g (id, attempt)
+    SELECT * FROM unnest((SELECT $1::bigint[]), (SELECT $2::smallint[])) AS g (id, attempt)
 ), ours AS MATERIALIZED (
     SELECT g.*
     FROM awa.jobs AS j, given AS g
     WHERE j.id = g.id
-      AND j.state = 'running'  -- StillRunning
+      AND j.state = (SELECT 'running')  -- StillRunning
       AND j.attempt = g.attempt  -- SameAttempt
       AND j.attempted_by = $3::text  -- SameOwner
     ORDER BY j.id
@@ -26,5 +28,5 @@ SELECT w.id, w.attempt, w.state FROM written AS w
 UNION ALL
 SELECT g.id, g.attempt, NULL
 FROM given AS g JOIN awa.jobs AS j USING (id)
-WHERE (j.state, j.attempt, j.attempted_by) = ('running', g.attempt, $3::text)
+WHERE (j.state, j.attempt, j.attempted_by) = ((SELECT 'running'), g.attempt, $3::text)
   AND NOT EXISTS (SELECT FROM ours AS o WHERE o.id = g.id)
