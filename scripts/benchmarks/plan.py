@@ -36,7 +36,7 @@ class Measurement:
 def quick() -> Iterator[Measurement]:
     """Small numbers, once each: whether everything still runs."""
     yield from _herd(counts=(2_000,), peers={}, runs=1)
-    yield from _idle((1_000, 20_000), ticks=20)
+    yield from _idle((1_000, 20_000), ticks=20, runs=1)
     yield from _outage(passes=2)
     yield _steady(100, 3)
     yield from _sync((2_000,), runs=1)
@@ -47,7 +47,7 @@ def full() -> Iterator[Measurement]:
     """What docs/benchmarks.md shows."""
     peers = {"awa-pg": (1_000, 10_000), "procrastinate": (1_000,), "pgqueuer": (1_000,), "apscheduler": (1_000,)}
     yield from _herd(counts=(1_000, 10_000, 100_000), peers=peers, runs=3)
-    yield from _idle((1_000, 10_000, 100_000, 1_000_000), ticks=200)
+    yield from _idle((1_000, 10_000, 100_000, 1_000_000), ticks=200, runs=3)
     yield from _outage(passes=9)
     yield _steady(1_000, 20)
     yield from _sync((10_000, 100_000), runs=1)
@@ -85,7 +85,7 @@ def _herd(counts: tuple[int, ...], peers: dict[str, tuple[int, ...]], runs: int)
                 )
 
 
-def _idle(counts: tuple[int, ...], ticks: int) -> Iterator[Measurement]:
+def _idle(counts: tuple[int, ...], ticks: int, runs: int) -> Iterator[Measurement]:
     for count in counts:
         yield Measurement(
             case="idle",
@@ -93,6 +93,7 @@ def _idle(counts: tuple[int, ...], ticks: int) -> Iterator[Measurement]:
             place="ours.idle",
             variant="distinct expressions",
             arguments={"count": count, "variety": "distinct", "ticks": ticks},
+            runs=runs,
         )
 
 

@@ -34,7 +34,7 @@ TOLD = 100
 SLICE = 8
 """Schedules that are evaluated before the clock is looked at."""
 
-SLICE_S = 0.01
+SLICE_S = 0.005
 """How long evaluating may keep the event loop to itself."""
 
 
