@@ -155,7 +155,7 @@ class Stage:
                     async with asyncio.timeout(POLL_S):
                         await self.shared.moved.wait()
                         continue
-            if await self._all_wait(busy) and len(busy) < sum(not part.task.done() for part in parts):
+            if await self._all_wait(busy, parts) and len(busy) < sum(not part.task.done() for part in parts):
                 break
             waited.clear()
         for part in parts:
@@ -165,15 +165,19 @@ class Stage:
                 part.wait()
             part.waits = waits
 
-    async def _all_wait(self, parts: Sequence[Part]) -> bool:
-        """Tell whether each of the parties waits for a lock; who has just been let go does so only for a moment."""
-        pids = [part.pid for part in parts]
-        for _ in range(1 if len(parts) == 1 else 2):
+    async def _all_wait(self, busy: Sequence[Part], parts: Sequence[Part]) -> bool:
+        """Tell whether each of the busy waits for a party; who has just been let go does so only for a moment.
+
+        Autovacuum may hold a table's lock for a moment too. That is waited out, and is not the parties' doing.
+        """
+        for _ in range(1 if len(busy) == 1 else 2):
             if not await self._cluster.operator.fetchval(
-                "SELECT bool_and(cardinality(pg_blocking_pids(pid)) > 0) FROM unnest($1::integer[]) AS pid", pids
+                "SELECT bool_and(pg_blocking_pids(pid) && $2::integer[]) FROM unnest($1::integer[]) AS pid",
+                [part.pid for part in busy],
+                [part.pid for part in parts],
             ):
                 return False
-        return all(part.next is None and not part.task.done() for part in parts)
+        return all(part.next is None and not part.task.done() for part in busy)
 
     async def _put(self, state: State) -> None:
         """Make the database's state this one."""
