@@ -147,11 +147,16 @@ class FrozenFires:
 
     def __post_init__(self) -> None:
         fires, read = self.fires, self.read
-        instants = (read.anchored_at, read.last_enqueued_at, self.read_at, self.next_fire_at, *fires)
-        if any([each is not None and each.tzinfo is not UTC for each in instants]):  # noqa: C419 -- as below
-            for each in instants:
-                if each is not None:
-                    aware(each, f"an instant of {self.name!r}")
+        aware(read.anchored_at, "anchored_at")
+        for what, known in (
+            ("last_enqueued_at", read.last_enqueued_at),
+            ("read_at", self.read_at),
+            ("next_fire_at", self.next_fire_at),
+        ):
+            if known is not None:
+                aware(known, what)
+        for fire in fires:
+            aware(fire, "fire")
         if not fires or any([fire.microsecond for fire in fires]):  # noqa: C419 -- a list is quicker for one
             raise InvalidArgument(f"fires of {self.name!r} are {self.fires!r}: at least one, of whole seconds")
         if len(fires) > 1 and any(later <= earlier for earlier, later in pairwise(fires)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import asyncpg
 import pytest
@@ -56,12 +57,20 @@ READ = ScheduleState(
         lambda: FrozenFires(read=dataclasses.replace(READ, last_enqueued_at=NAIVE), fires=(FIRE,)),
         lambda: FrozenFires(read=dataclasses.replace(READ, anchored_at=NAIVE), fires=(FIRE,)),
         lambda: FrozenFires(read=READ, fires=(NAIVE,)),
+        lambda: FrozenFires(read=READ, fires=(FIRE,), read_at=NAIVE),
+        lambda: FrozenFires(read=READ, fires=(FIRE,), next_fire_at=NAIVE),
     ],
-    ids=["next", "previous", "due-after", "due-until", "last", "anchor", "fire"],
+    ids=["next", "previous", "due-after", "due-until", "last", "anchor", "fire", "read", "next-fire"],
 )
 def test_d04_a_naive_datetime_is_refused(call: Callable[[], object]) -> None:
     with pytest.raises(InvalidArgument, match="aware datetime"):
         call()
+
+
+@pytest.mark.parametrize("fire", ["2026-01-01T12:00:00Z", None, 0])
+def test_a_fire_that_is_no_datetime_is_refused(fire: Any) -> None:
+    with pytest.raises(InvalidArgument, match="fire must be a datetime, not "):
+        FrozenFires(read=READ, fires=(fire,))
 
 
 @pytest.mark.parametrize(

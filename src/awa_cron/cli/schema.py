@@ -67,9 +67,7 @@ async def apply(dsn: str, schema: Schema) -> list[int]:
     try:
         connection = await asyncpg.connect(dsn, timeout=CONNECT_TIMEOUT_S)
     except (*DRIVER_ERRORS, ValueError) as cause:
-        error = DatabaseError(f"cannot connect: {told(cause)}")
-        error.__cause__ = cause
-        raise unreached(dsn, error) from cause
+        raise unreached(dsn, cause) or DatabaseError(f"cannot connect: {told(cause)}") from cause
     async with asking("migrate"):
         try:
             return await migration.migrate(connection, schema)

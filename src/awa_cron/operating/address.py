@@ -42,9 +42,8 @@ def address(dsn: str) -> str | None:
     return ", ".join(_joined(unquote(each["name"]), each["port"] or DEFAULT_PORT) for each in found if each)
 
 
-def unreached(dsn: str, error: DatabaseError) -> DatabaseError:
-    """Return why there is no connection, with the address, if it is that which does not answer."""
-    cause = error.__cause__
+def unreached(dsn: str, cause: BaseException | None) -> DatabaseError | None:
+    """Return why there is no connection, with the address; None if the server has answered, with a refusal."""
     if isinstance(cause, ValueError) and not isinstance(cause, asyncpg.InterfaceError):
         return DatabaseError(
             "cannot connect: the connection string cannot be read; write it as "
@@ -53,7 +52,7 @@ def unreached(dsn: str, error: DatabaseError) -> DatabaseError:
         )
     place = address(dsn)
     if place is None or not isinstance(cause, (OSError, TimeoutError, asyncpg.InterfaceError)):
-        return error
+        return None
     return DatabaseError(f"cannot connect to {place}: {told(cause)}")
 
 

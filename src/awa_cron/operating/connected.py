@@ -63,7 +63,7 @@ class Connected:
         try:
             await database.open()
         except DatabaseError as error:
-            raise unreached(self._dsn, error) from error.__cause__
+            raise unreached(self._dsn, error.__cause__) or error from error.__cause__
         self._database = database
         return self
 

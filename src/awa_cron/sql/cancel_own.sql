@@ -7,7 +7,10 @@
 WITH clock AS MATERIALIZED (
     SELECT coalesce($5::timestamptz, statement_timestamp()) AS now
 ), given AS MATERIALIZED (
-    SELECT * FROM unnest((SELECT $1::bigint[]), (SELECT $2::smallint[]), (SELECT $4::text[])) AS g (id, attempt, reason)
+    SELECT *
+    FROM unnest(
+        (SELECT $1::bigint[]), (SELECT $2::smallint[]), (SELECT $4::text[])
+    ) AS g (id, attempt, reason)
 ), ours AS MATERIALIZED (
     SELECT g.*
     FROM awa.jobs AS j, given AS g

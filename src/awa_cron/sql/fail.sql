@@ -8,7 +8,10 @@
 WITH clock AS MATERIALIZED (
     SELECT coalesce($6::timestamptz, statement_timestamp()) AS now
 ), given AS MATERIALIZED (
-    SELECT * FROM unnest((SELECT $1::bigint[]), (SELECT $2::smallint[]), (SELECT $4::text[]), (SELECT $5::float8[])) AS g (id, attempt, error, delay_s)
+    SELECT *
+    FROM unnest(
+        (SELECT $1::bigint[]), (SELECT $2::smallint[]), (SELECT $4::text[]), (SELECT $5::float8[])
+    ) AS g (id, attempt, error, delay_s)
 ), ours AS MATERIALIZED (
     SELECT g.*
     FROM awa.jobs AS j, given AS g
