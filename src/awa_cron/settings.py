@@ -21,7 +21,7 @@ class Settings:
         election_interval_s: An instance that does not lead tries to this often, with up to a quarter more.
         statement_timeout_s: The longest any other database call may take.
         pass_limit: The most fires that one schedule gets in one pass (catch-up).
-        concurrency: Jobs that this instance runs at once. From 2 on, the table can hold as many again as ``running``:
+        concurrency: Jobs that this instance runs at once. From 2 on, as many again may stand as ``running``:
             their handlers have ended, their outcomes are being written.
         poll_interval_s: A worker looks for jobs this often when no notification wakes it.
         heartbeat_interval_s: A worker renews its running jobs this often.
