@@ -46,9 +46,9 @@ def expression(due: datetime, number: int, variety: Variety) -> str:
 async def schedules(
     connection: asyncpg.Connection[asyncpg.Record], count: int, variety: Variety, due: datetime
 ) -> None:
-    """Make the schema and schedules that all fire at a whole second, and were registered just before it."""
+    """Make the schema and schedules that all fire at a whole second, registered before it one after the other."""
     await migrate.migrate(connection, Schema())
-    anchor = due - timedelta(seconds=1)
+    last_anchor = due - timedelta(seconds=1)
     await connection.copy_records_to_table(
         "cron_jobs",
         schema_name="awa",
@@ -56,6 +56,7 @@ async def schedules(
         records=(
             (f"schedule {number:07}", expression(due, number, variety), KIND, QUEUE, anchor, due)
             for number in range(count)
+            for anchor in (last_anchor - timedelta(milliseconds=number),)
         ),
     )
     await settled(connection)

@@ -172,10 +172,7 @@ async def read_cron_state(
             "" if page.after is None else page.after.name,
             page.size,
         )
-    return CronState(
-        now=found[0]["now"],
-        schedules=tuple([rows.schedule_state(row) for row in found if row["name"] is not None]),
-    )
+    return CronState(now=found[0]["now"], schedules=rows.page(found))
 
 
 @telemetry.enqueuing
@@ -207,22 +204,27 @@ async def atomic_enqueue(
     """
     if not batch:
         return {}
+    cohorts: dict[_Cohort, int] = {}
+    numbers = [cohorts.setdefault(_cohort(frozen), len(cohorts) + 1) for frozen in batch]
+    expected, expressions, zones, policies, read_at, following, fires = zip(*cohorts, strict=True)
     instants = _Instants()
-    names, expected, *definitions, anchors = _as_read(frozen.read for frozen in batch)
     try:
         async with asking("atomic_enqueue"):
             marked = await connection.fetch(
                 schema.statement("atomic_enqueue"),
-                names,
+                [frozen.name for frozen in batch],
+                instants.places(frozen.read.anchored_at for frozen in batch),
+                numbers,
                 instants.places(expected),
-                *definitions,
-                instants.places(anchors),
-                [number for number, frozen in enumerate(batch, 1) for _ in frozen.fires],
-                instants.places(fire for frozen in batch for fire in frozen.fires),
+                expressions,
+                zones,
+                policies,
+                instants.places(read_at),
+                instants.places(following),
+                [number for number, each in enumerate(fires, 1) for _ in each],
+                instants.places(itertools.chain.from_iterable(fires)),
                 actor,
                 checked(clock),
-                instants.places(frozen.read_at for frozen in batch),
-                instants.places(frozen.next_fire_at for frozen in batch),
                 instants.listed(),
             )
     except DatabaseError as error:
@@ -416,6 +418,23 @@ async def ask(connection: Connection, schema: Schema, action: str, *arguments: o
 def checked(clock: datetime | None) -> datetime | None:
     """Return a clock argument; one without a zone is refused, because the driver would read it as local time."""
     return None if clock is None else aware(clock, "clock")
+
+
+_Cohort = tuple[datetime | None, str, str, str, datetime | None, datetime | None, tuple[datetime, ...]]
+
+
+def _cohort(frozen: FrozenFires) -> _Cohort:
+    """Return what the statement is told of a schedule but its name and anchor: many have it in common."""
+    read = frozen.read
+    return (
+        read.last_enqueued_at,
+        read.cron_expr,
+        read.timezone,
+        read.missed_fire_policy,
+        frozen.read_at,
+        frozen.next_fire_at,
+        frozen.fires,
+    )
 
 
 def _as_read(reads: Iterable[ScheduleState]) -> tuple[list[Any], ...]:

@@ -90,30 +90,43 @@ def _chosen(
 
     Spec: ``Chosen``, and ``DerivedNext`` of the row after it.
     """
-    after, policy = _readable(state)
     cron_expr, timezone = state.cron_expr, state.timezone
     try:
-        latest = _latest(cron_expr, timezone, second)
-        if latest is None or latest <= after:
+        after = _after(state)
+        policy, latest = _at(second, cron_expr, timezone, state.missed_fire_policy)
+        if latest is None or latest[0] <= after:
             # No fire lies between the two; from the clock, rows that were written at other times share the search.
             return (), _next(cron_expr, timezone, second if after <= now else _second(after))
         if policy is MissedFirePolicy.COALESCE:
-            return (latest,), _next(cron_expr, timezone, latest)
-        first = _next(cron_expr, timezone, _second(after))
-        if first == latest or limit == 1:
-            return (first,), _next(cron_expr, timezone, first)
-        fires = tuple(islice(cronexpr.due_fires(cron_expr, timezone, after=after, until=now), limit))
-        return fires, _next(cron_expr, timezone, fires[-1])
+            return latest, _next(cron_expr, timezone, latest[0])
+        return _caught_up(cron_expr, timezone, after, latest[0], limit)
     except AwaCronError as error:
-        raise _broken(state, str(error)) from error
+        raise _broken(state, error) from error
 
 
 # Many schedules share an expression and a zone, and fall due together.
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _latest(cron_expr: str, timezone: str, until: datetime) -> datetime | None:
-    return cronexpr.latest_due(cron_expr, timezone, after=BEGINNING, until=until)
+def _at(
+    second: datetime, cron_expr: str, timezone: str, policy: str
+) -> tuple[MissedFirePolicy, tuple[datetime] | None]:
+    """Return the policy of a definition, and its latest fire until a second, if it has one."""
+    known = _policy(cron_expr, timezone, policy)
+    latest = cronexpr.latest_due(cron_expr, timezone, after=BEGINNING, until=second)
+    return known, None if latest is None else (latest,)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _caught_up(
+    cron_expr: str, timezone: str, after: datetime, latest: datetime, limit: int
+) -> tuple[tuple[datetime, ...], datetime]:
+    """Return the oldest due fires, so many as the limit allows, and the fire that then is the next."""
+    first = _next(cron_expr, timezone, _second(after))
+    if first == latest or limit == 1:
+        return (first,), _next(cron_expr, timezone, first)
+    fires = tuple(islice(cronexpr.due_fires(cron_expr, timezone, after=after, until=latest), limit))
+    return fires, _next(cron_expr, timezone, fires[-1])
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -168,32 +181,32 @@ def settle(state: ScheduleState, now: datetime, limit: int) -> tuple[tuple[datet
 
 def _readable(state: ScheduleState) -> tuple[datetime, MissedFirePolicy]:
     """Return the instant after which fires count, and the policy."""
+    try:
+        return _after(state), _policy(state.cron_expr, state.timezone, state.missed_fire_policy)
+    except AwaCronError as error:
+        raise _broken(state, error) from error
+
+
+def _after(state: ScheduleState) -> datetime:
     # The statements read what Python has no value for as infinite; the driver maps that to the ends of its range.
-    last = state.last_enqueued_at
+    last, anchor = state.last_enqueued_at, state.anchored_at
     if last is not None and last.year in INFINITE:
-        raise _broken(state, "last_enqueued_at is infinite or out of range")
-    if state.anchored_at.year in INFINITE:
-        raise _broken(state, "anchored_at is infinite or out of range")
-    policy, fault = _policy(state.cron_expr, state.timezone, state.missed_fire_policy)
-    if policy is None:
-        raise _broken(state, str(fault)) from fault
-    return state.anchored_at if last is None or last < state.anchored_at else last, policy
+        raise AwaCronError("last_enqueued_at is infinite or out of range")
+    if anchor.year in INFINITE:
+        raise AwaCronError("anchored_at is infinite or out of range")
+    return anchor if last is None or last < anchor else last
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _policy(cron_expr: str, timezone: str, policy: str) -> tuple[MissedFirePolicy | None, Exception | None]:
-    """Read what many rows share: the policy, or why it or the definition cannot be read."""
+def _policy(cron_expr: str, timezone: str, policy: str) -> MissedFirePolicy:
+    """Return the policy of a definition that can be read."""
     try:
         known = MissedFirePolicy(policy)
     except ValueError:
-        return None, AwaCronError(f"missed_fire_policy is {policy!r}")
-    try:
-        cronexpr.parse(cron_expr)
-        cronexpr.zone(timezone)
-    except AwaCronError as error:
-        return None, error
-    return known, None
+        raise AwaCronError(f"missed_fire_policy is {policy!r}") from None
+    cronexpr.parse(cron_expr)
+    cronexpr.zone(timezone)
+    return known
 
 
-def _broken(state: ScheduleState, reason: str) -> StoredScheduleInvalid:
+def _broken(state: ScheduleState, reason: AwaCronError) -> StoredScheduleInvalid:
     return StoredScheduleInvalid(f"stored schedule {state.name!r} cannot be evaluated: {reason}")

@@ -10,6 +10,7 @@ import dataclasses
 import enum
 import json
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -146,21 +147,12 @@ class FrozenFires:
     next_fire_at: datetime | None = None
 
     def __post_init__(self) -> None:
-        fires, read = self.fires, self.read
-        aware(read.anchored_at, "anchored_at")
-        for what, known in (
-            ("last_enqueued_at", read.last_enqueued_at),
-            ("read_at", self.read_at),
-            ("next_fire_at", self.next_fire_at),
-        ):
-            if known is not None:
-                aware(known, what)
-        for fire in fires:
-            aware(fire, "fire")
-        if not fires or any([fire.microsecond for fire in fires]):  # noqa: C419 -- a list is quicker for one
-            raise InvalidArgument(f"fires of {self.name!r} are {self.fires!r}: at least one, of whole seconds")
-        if len(fires) > 1 and any(later <= earlier for earlier, later in pairwise(fires)):
-            raise InvalidArgument(f"fires of {self.name!r} are {self.fires!r}: they must be ascending")
+        read = self.read
+        try:
+            aware(read.anchored_at, "anchored_at")
+            _check_fires(self.fires, read.last_enqueued_at, self.read_at, self.next_fire_at)
+        except InvalidArgument as error:
+            raise InvalidArgument(f"fires of {self.name!r}: {error}") from None
 
     @property
     def name(self) -> str:
@@ -306,6 +298,28 @@ class Event:
     job_ids: tuple[int, ...]
     last_enqueued_at: datetime | None
     details: dict[str, Any]
+
+
+@lru_cache(maxsize=1_024)  # many schedules of a pass have theirs in common
+def _check_fires(
+    fires: tuple[datetime, ...],
+    last_enqueued_at: datetime | None,
+    read_at: datetime | None,
+    next_fire_at: datetime | None,
+) -> None:
+    for what, known in (
+        ("last_enqueued_at", last_enqueued_at),
+        ("read_at", read_at),
+        ("next_fire_at", next_fire_at),
+    ):
+        if known is not None:
+            aware(known, what)
+    for fire in fires:
+        aware(fire, "fire")
+    if not fires or any(fire.microsecond for fire in fires):
+        raise InvalidArgument(f"they are {fires!r}: at least one, of whole seconds")
+    if any(later <= earlier for earlier, later in pairwise(fires)):
+        raise InvalidArgument(f"they are {fires!r}: they must be ascending")
 
 
 def aware(value: datetime, what: str) -> datetime:

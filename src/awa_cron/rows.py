@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Iterable, Mapping
 from datetime import MAXYEAR, datetime
+from operator import itemgetter
 from typing import Any, Protocol
 
 from awa_cron import firing
@@ -96,18 +97,34 @@ def _dropped(plan: SyncPlan) -> dict[str, Any] | None:
     }
 
 
+def page(found: Iterable[Row]) -> tuple[ScheduleState, ...]:
+    """Return the schedules of a page in their order; each row brings those that differ only in name and anchor."""
+    placed: list[tuple[int, ScheduleState]] = []
+    for row in found:
+        shared = _shared(row)
+        placed += [
+            (place, ScheduleState(name=name, anchored_at=anchor, **shared))
+            for place, name, anchor in zip(row["places"], row["names"], row["anchors"], strict=True)
+            if name is not None
+        ]
+    placed.sort(key=itemgetter(0))
+    return tuple([state for _, state in placed])
+
+
 def schedule_state(row: Row) -> ScheduleState:
     """Return what evaluating a stored schedule needs."""
-    return ScheduleState(
-        name=row["name"],
-        cron_expr=row["cron_expr"],
-        timezone=row["timezone"],
-        missed_fire_policy=row["missed_fire_policy"],
-        last_enqueued_at=row["last_enqueued_at"],
-        anchored_at=row["anchored_at"],
-        paused_at=row["paused_at"],
-        next_fire_at=_next_fire(row),
-    )
+    return ScheduleState(name=row["name"], anchored_at=row["anchored_at"], **_shared(row))
+
+
+def _shared(row: Row) -> dict[str, Any]:
+    return {
+        "cron_expr": row["cron_expr"],
+        "timezone": row["timezone"],
+        "missed_fire_policy": row["missed_fire_policy"],
+        "last_enqueued_at": row["last_enqueued_at"],
+        "paused_at": row["paused_at"],
+        "next_fire_at": _next_fire(row),
+    }
 
 
 def _next_fire(row: Row) -> datetime | None:

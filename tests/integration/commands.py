@@ -25,14 +25,16 @@ def environment(**variables: str) -> dict[str, str]:
     return inherited | {"PYTHONPATH": str(SOURCE)} | variables
 
 
-def run(*arguments: str, cwd: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: str, cwd: Path | None = None, timeout_s: float = 60, **variables: str
+) -> subprocess.CompletedProcess[str]:
     """Run a verb to its end."""
     return subprocess.run(
         command(*arguments),
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=timeout_s,
         cwd=cwd,
         env=environment(**variables),
     )

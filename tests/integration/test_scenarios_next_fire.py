@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 from datetime import UTC, datetime, timedelta
 
@@ -214,6 +215,32 @@ async def paged(session: Session, kind: Kind) -> list[str]:
         if len(found.schedules) < 3:
             return names
         after = found.schedules[-1]
+
+
+async def test_what_schedules_share_and_what_is_their_own(connection: Session) -> None:
+    names = [f"n{i:02}" for i in range(24)]
+    for number, name in enumerate(names):
+        await write_row(
+            connection,
+            name,
+            ("0 * * * *", "30 * * * *")[number % 2],
+            missed_fire_policy=("coalesce", "catch_up")[number // 2 % 2],
+            last_enqueued_at=(None, NOON, NOON + timedelta(minutes=30))[number // 4 % 3],
+            anchored_at=NOON - timedelta(minutes=number % 5),
+        )
+    now = NOON + timedelta(hours=2)
+    assert names == await paged(connection, Kind.ALL)
+    state = await actions.read_cron_state(connection, SCHEMA, clock=now)
+    assert names == [each.name for each in state.schedules]
+    for each in state.schedules:
+        row = await row_of(connection, each.name)
+        assert all(row[field] == value for field, value in dataclasses.asdict(each).items()), each.name
+    frozen = firing.freeze(state.schedules, now, 100).frozen
+    assert set(names) == set(await actions.atomic_enqueue(connection, SCHEMA, frozen, actor="t", clock=now))
+    for number, each in enumerate(state.schedules):
+        after = max(each.last_enqueued_at or each.anchored_at, each.anchored_at)
+        due = list(cronexpr.due_fires(each.cron_expr, "UTC", after=after, until=now))
+        assert (due if number // 2 % 2 else due[-1:]) == await fires_of(connection, each.name)
 
 
 async def test_a_pass_of_many_pages_enqueues_all(dsn: str, connection: Session) -> None:

@@ -253,7 +253,7 @@ def test_times_are_shown_in_the_readers_zone_too(tab: Tab) -> None:
     tab.get_by_label("Your zone").fill("America/New_York")
     tab.get_by_role("button", name="Set").click()
     assert tab.url.endswith("/daily_digest")
-    assert tab.get_by_role("cell", name="15:00:00 EST").first.is_visible()
+    tab.get_by_role("cell", name="15:00:00 EST").first.wait_for()
 
 
 def test_what_changes_comes_by_itself_and_leaves_the_reader_alone(browser: Browser, page: Page, scene: str) -> None:

@@ -244,10 +244,10 @@ def test_forms_that_make_no_sense_are_refused_with_the_reason(page: Page) -> Non
 
 
 def test_others_can_reach_it_only_with_a_token_of_ones_own(dsn: str, tmp_path: Path) -> None:
-    refused = commands.run("ui", "--host", "0.0.0.0", "--dsn", dsn)
+    refused = commands.run("ui", "--host", "0.0.0.0", "--dsn", dsn, timeout_s=20)  # or it would serve
     assert 2 == refused.returncode
     assert "--token" in refused.stderr
-    short = commands.run("ui", "--token", "short", "--dsn", dsn)
+    short = commands.run("ui", "--token", "short", "--dsn", dsn, timeout_s=20)
     assert 2 == short.returncode
     assert "16 or more characters" in short.stderr
     with serving(dsn, tmp_path, "--host", "0.0.0.0", "--allow-host", "Cron.example.com") as page:

@@ -1,34 +1,38 @@
 -- AtomicEnqueue(i): mark every schedule of a pass and insert its jobs in one statement: both happen or neither.
 -- A name that comes back has its jobs. A name that does not has lost a race (CASFail): another leader was first, an
 -- operator paused, edited or removed it, or somebody holds its row just now; nothing of it was touched.
--- $1 names and $2 to $6 of each, as read, last_enqueued_at, cron_expr, timezone, missed_fire_policy, anchored_at;
--- $7 and $8 the frozen fires, each after the number of its name, from 1; $9 actor, $10 clock, or NULL for the
--- database's own, $11 the clock that each was read with, for the event, $12 the fire that follows the last of each.
--- Many rows share few instants: $2, $6, $8, $11 and $12 are their places in $13.
+-- Schedules that differ only in their names and anchors share what else is said of them, as a cohort. $1 names, and of
+-- each $2 anchored_at, as read, and $3 the number of its cohort, from 1; of each cohort, as read, $4 last_enqueued_at,
+-- $5 cron_expr, $6 timezone, $7 missed_fire_policy, then $8 the clock of the read, for the event, and $9 the fire that
+-- follows the last; $10 and $11 the frozen fires, each after the number of its cohort; $12 actor, $13 clock, or NULL for
+-- the database's own. Instants ($2, $4, $8, $9, $11) are their places in $14, since many are the same.
 WITH clock AS MATERIALIZED (
-    SELECT coalesce($10::timestamptz, statement_timestamp()) AS now
+    SELECT coalesce($13::timestamptz, statement_timestamp()) AS now
 ), frozen AS MATERIALIZED (
     SELECT f.number, min(f.fire) AS first_fire, max(f.fire) AS last_fire, array_agg(f.fire ORDER BY f.fire) AS fires
     FROM (
-        SELECT n.number, (SELECT $13::timestamptz[])[n.fire] AS fire
-        FROM unnest((SELECT $7::bigint[]), (SELECT $8::integer[])) AS n (number, fire)
+        SELECT n.number, (SELECT $14::timestamptz[])[n.fire] AS fire
+        FROM unnest((SELECT $10::bigint[]), (SELECT $11::integer[])) AS n (number, fire)
     ) AS f
     GROUP BY f.number
-), batch AS MATERIALIZED (
+), cohort AS MATERIALIZED (
     -- The plan is to be the same for one schedule and for thousands of a million. Behind a SELECT the planner cannot
     -- see how long an array is, so it looks each row up by its name and never reads the whole table; and a FULL join,
-    -- here and below, where both sides hold the same names, is never made by comparing all with all.
+    -- here and below, where both sides hold the same, is never made by comparing all with all.
     SELECT
-        b.name, b.cron_expr, b.timezone, b.policy, f.first_fire, f.last_fire, f.fires,
-        (SELECT $13::timestamptz[])[b.expected] AS expected,
-        (SELECT $13::timestamptz[])[b.anchor] AS anchor,
-        (SELECT $13::timestamptz[])[b.read_at] AS read_at,
-        (SELECT $13::timestamptz[])[b.next_fire_at] AS next_fire_at
+        number, k.cron_expr, k.timezone, k.policy, f.first_fire, f.last_fire, f.fires,
+        (SELECT $14::timestamptz[])[k.expected] AS expected,
+        (SELECT $14::timestamptz[])[k.next_fire_at] AS next_fire_at,
+        (SELECT $14::timestamptz[])[k.read_at] AS read_at
     FROM unnest(
-        (SELECT $1::text[]), (SELECT $2::integer[]), (SELECT $3::text[]), (SELECT $4::text[]),
-        (SELECT $5::text[]), (SELECT $6::integer[]), (SELECT $11::integer[]), (SELECT $12::integer[])
-    ) WITH ORDINALITY AS b (name, expected, cron_expr, timezone, policy, anchor, read_at, next_fire_at, number)
+        (SELECT $4::integer[]), (SELECT $5::text[]), (SELECT $6::text[]), (SELECT $7::text[]), (SELECT $8::integer[]),
+        (SELECT $9::integer[])
+    ) WITH ORDINALITY AS k (expected, cron_expr, timezone, policy, read_at, next_fire_at, number)
     FULL JOIN frozen AS f USING (number)
+), batch AS MATERIALIZED (
+    SELECT b.name, (SELECT $14::timestamptz[])[b.anchor] AS anchor, k.*
+    FROM unnest((SELECT $1::text[]), (SELECT $2::integer[]), (SELECT $3::bigint[])) AS b (name, anchor, number)
+    FULL JOIN cohort AS k USING (number)
 ), locked AS MATERIALIZED (
     -- Every statement locks rows in the order of their names, so none waits in a circle; a row that is held is
     -- left for the next pass, so none waits at all.
@@ -70,7 +74,7 @@ WITH clock AS MATERIALIZED (
 )
 INSERT INTO awa.cron_events (clock, action, name, actor, fires, job_ids, last_enqueued_at, details)
 SELECT
-    clock.now, 'atomic_enqueue', m.name, $9::text, m.fires, made.job_ids, m.last_enqueued_at,
+    clock.now, 'atomic_enqueue', m.name, $12::text, m.fires, made.job_ids, m.last_enqueued_at,
     jsonb_build_object('expected', m.expected, 'read_at', m.read_at)
 FROM mark AS m FULL JOIN made USING (name), clock
 ORDER BY m.name
