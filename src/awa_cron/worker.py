@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from awa_cron import queue_actions, telemetry
 from awa_cron.database import Database
@@ -42,29 +42,43 @@ class Task:
 
     handler: Handler
     read: Reader | None = None
+    in_loop: bool = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "in_loop", inspect.iscoroutinefunction(self.handler))
 
 
 class _Attempt:
     """An attempt that runs here.
 
-    ``stop`` is done with the reason when it has to end, ``returned`` is true when the handler has ended, and
+    ``over`` is done when the handler has ended, which is ``returned``, or when it has to stop, for ``stop``;
     ``settled`` is set when nothing more will be written of it. An attempt that is ``lost`` is void: the job is
     somebody else's, or nobody's.
     """
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.stop: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.settled = asyncio.Event()
         self.returned = False
+        self.stop: str | None = None
         self.lost = False
         self.in_thread = False
         self.task: asyncio.Task[None] | None = None
 
     def end(self, reason: str, *, lost: bool = False) -> None:
-        if not self.stop.done():
-            self.lost = lost
-            self.stop.set_result(reason)
+        """Have the handler stop; the first reason counts."""
+        if self.stop is None:
+            self.stop, self.lost = reason, lost
+            self._wake()
+
+    def has_returned(self) -> None:
+        self.returned = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if not self.over.done():
+            self.over.set_result(None)
 
 
 class Worker:
@@ -192,7 +206,8 @@ class Worker:
                 await self._settle(job, outcome)
             attempt.settled.set()
             # One that does not stop keeps its place, or more would run here than may.
-            await asyncio.wait({handler})
+            if not handler.done():
+                await asyncio.wait({handler})
         finally:
             attempt.settled.set()
             handler.cancel()
@@ -201,19 +216,23 @@ class Worker:
                 self._wake.set()
 
     def _returned(self, attempt: _Attempt) -> None:
-        attempt.returned = True
+        attempt.has_returned()
         if self._full:
             self._wake.set()
 
     async def _outcome(self, attempt: _Attempt, handler: asyncio.Task[Outcome]) -> Outcome:
         """Wait for the handler; or tell it to stop, and then it has failed, whatever it still says."""
         job = attempt.job
-        either: set[asyncio.Future[Any]] = {handler, attempt.stop}
-        await asyncio.wait(either, timeout=job.deadline_s, return_when=asyncio.FIRST_COMPLETED)
+        alarm = None if job.deadline_s is None else _at_deadline(job.deadline_s, attempt)
+        try:
+            await attempt.over
+        finally:
+            if alarm is not None:
+                alarm.cancel()
         if handler.done():
             return handler.result()
-        late = f"its deadline of {job.deadline_s} s has passed"
-        reason = attempt.stop.result() if attempt.stop.done() else late
+        assert attempt.stop is not None
+        reason = attempt.stop
         log.warning("told to stop", extra=_fields(job) | {"reason": reason})
         job.cancellation.set(reason)
         if not attempt.in_thread:
@@ -228,8 +247,8 @@ class Worker:
         try:
             if task.read is not None:
                 job = dataclasses.replace(job, args=task.read(job.args))
-            if inspect.iscoroutinefunction(task.handler):
-                said = await task.handler(job)
+            if task.in_loop:
+                said = await task.handler(job)  # type: ignore[misc]
             else:
                 said = await self._in_thread(attempt, task.handler, job)
         except BaseException as error:  # a handler that exits has failed; it must not take the worker along
@@ -262,7 +281,7 @@ class Worker:
                     log.warning("no longer ours; its outcome is not written", extra={"job": job.id})
                 elif became is JobState.FAILED:
                     log.error("failed for good", extra=_fields(job))
-                else:
+                elif log.isEnabledFor(logging.INFO):
                     log.info(str(became), extra=_fields(job))
                 if became is not None:
                     telemetry.settled(job, became)
@@ -363,6 +382,11 @@ class Worker:
         tasks = [attempt.task for attempt in self._running.values() if attempt.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=timeout_s)
+
+
+def _at_deadline(deadline_s: float, attempt: _Attempt) -> asyncio.TimerHandle:
+    late = f"its deadline of {deadline_s} s has passed"
+    return asyncio.get_running_loop().call_later(deadline_s, attempt.end, late)
 
 
 def _fields(job: Job) -> dict[str, object]:
