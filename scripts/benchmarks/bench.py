@@ -39,8 +39,18 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.*")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # or the server would outlive us
+    if options.json:
+        try:  # now, and not when all is measured
+            options.json.open("a").close()
+        except OSError as error:
+            parser.error(f"--json {options.json} cannot be written: {error.strerror}")
     if options.source:
-        results = json.loads(options.source.read_text(encoding="utf-8"))
+        if options.only:
+            parser.error("--only says what to measure, and with --from nothing is measured: leave one out")
+        try:
+            results = json.loads(options.source.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            parser.error(f"--from {options.source} is not what --json has written: {error}")
     else:
         measurements = list(plan.quick() if options.quick else plan.full())
         cases = {each.case for each in measurements}

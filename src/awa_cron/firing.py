@@ -199,13 +199,25 @@ def _after(state: ScheduleState) -> datetime:
 
 def _policy(cron_expr: str, timezone: str, policy: str) -> MissedFirePolicy:
     """Return the policy of a definition that can be read."""
+    known, fault = _read(cron_expr, timezone, policy)
+    if known is None:
+        raise AwaCronError(str(fault)) from fault
+    return known
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _read(cron_expr: str, timezone: str, policy: str) -> tuple[MissedFirePolicy | None, Exception | None]:
+    """Read a definition; one that cannot be read is asked in every pass, and looks for its zone only once."""
     try:
         known = MissedFirePolicy(policy)
     except ValueError:
-        raise AwaCronError(f"missed_fire_policy is {policy!r}") from None
-    cronexpr.parse(cron_expr)
-    cronexpr.zone(timezone)
-    return known
+        return None, AwaCronError(f"missed_fire_policy is {policy!r}")
+    try:
+        cronexpr.parse(cron_expr)
+        cronexpr.zone(timezone)
+    except AwaCronError as error:
+        return None, error
+    return known, None
 
 
 def _broken(state: ScheduleState, reason: AwaCronError) -> StoredScheduleInvalid:

@@ -67,9 +67,10 @@ class _Attempt:
         self.task: asyncio.Task[None] | None = None
 
     def end(self, reason: str, *, lost: bool = False) -> None:
-        """Have the handler stop; the first reason counts."""
+        """Have the handler stop; the first reason counts. What is lost is lost, whyever it was to stop before."""
+        self.lost = self.lost or lost
         if self.stop is None:
-            self.stop, self.lost = reason, lost
+            self.stop = reason
             self._wake()
 
     def has_returned(self) -> None:

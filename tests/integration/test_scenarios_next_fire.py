@@ -12,7 +12,7 @@ import pytest
 from awa_cron import actions, cronexpr, firing
 from awa_cron.actions import Page
 from awa_cron.database import Database
-from awa_cron.errors import StoredScheduleInvalid
+from awa_cron.errors import StoredScheduleInvalid, UnknownTimezone
 from awa_cron.model import NEVER, Kind
 from awa_cron.scheduler import Scheduler
 from awa_cron.settings import Settings
@@ -241,6 +241,23 @@ async def test_what_schedules_share_and_what_is_their_own(connection: Session) -
         after = max(each.last_enqueued_at or each.anchored_at, each.anchored_at)
         due = list(cronexpr.due_fires(each.cron_expr, "UTC", after=after, until=now))
         assert (due if number // 2 % 2 else due[-1:]) == await fires_of(connection, each.name)
+
+
+async def test_a_zone_that_there_is_not_is_looked_for_once_and_not_in_every_pass(
+    connection: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await write_row(connection, timezone="Mars/Olympus_Mons")
+    [state] = (await actions.read_cron_state(connection, SCHEMA, clock=NOON)).schedules
+    looked: list[str] = []
+
+    def zone(name: str) -> None:
+        looked.append(name)
+        raise UnknownTimezone(name)
+
+    monkeypatch.setattr(cronexpr, "zone", zone)
+    for number in range(3):
+        assert 1 == len(firing.freeze([state], NOON + timedelta(seconds=number), 1).broken)
+    assert ["Mars/Olympus_Mons"] == looked
 
 
 async def test_a_pass_of_many_pages_enqueues_all(dsn: str, connection: Session) -> None:

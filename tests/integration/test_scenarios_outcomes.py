@@ -16,7 +16,7 @@ from awa_cron.model import Job
 from awa_cron.outcomes import Cancel, RetryAfter, Snooze
 from awa_cron.settings import Settings
 from awa_cron.sql import Schema
-from awa_cron.worker import Handler
+from awa_cron.worker import Handler, Worker
 from tests.integration.support import (
     Session,
     a_session,
@@ -135,6 +135,29 @@ async def test_an_async_handler_is_cancelled_at_its_deadline(dsn: str, connectio
         row = await reaches(connection, job_id, "retryable")
     assert ["its deadline of 0.2 s has passed"] == heard
     assert "its deadline of 0.2 s has passed" in row["errors"][0]
+
+
+async def test_a_job_that_is_lost_after_its_deadline_is_left_to_whoever_has_it(
+    dsn: str, connection: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def handler(_: Job) -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await connection.execute("UPDATE awa.jobs SET attempt = attempt + 1, attempted_by = 'another'")
+            await asyncio.sleep(0.5)  # heartbeats go on
+
+    job_id = await insert_job(connection, deadline_s=0.2)
+    async with a_worker(dsn, handler, dataclasses.replace(PATIENT, heartbeat_interval_s=0.1)) as worker:
+        another = "SELECT attempted_by = 'another' FROM awa.jobs WHERE id = $1"
+        await wait_until(lambda: connection.fetchval(another, job_id), "it is somebody else's")
+        await wait_until(lambda: _idle(worker), "the attempt has ended")
+    assert "told to stop" in caplog.messages
+    assert "no longer ours; its outcome is not written" not in caplog.messages, "nobody tried to"
+
+
+async def _idle(worker: Worker) -> bool:
+    return not worker._running
 
 
 async def test_a_sync_handler_hears_of_its_deadline_and_has_failed_whatever_it_returns(

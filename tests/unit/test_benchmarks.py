@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from awa_cron import cronexpr
-from benchmarks import measure, plan, plot, report
+from benchmarks import bench, measure, plan, plot, report
 from benchmarks.filling import expression
 from benchmarks.gauges import percentile
 
@@ -92,3 +92,30 @@ def test_whatever_is_planned_can_be_performed() -> None:
 def test_a_percentile_is_one_of_the_values() -> None:
     values = [float(value) for value in range(100, 0, -1)]
     assert (1.0, 51.0, 100.0) == tuple(percentile(values, part) for part in (0, 0.5, 1))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--quick", "--json", "{place}"), "cannot be written"),
+        (("--quick", "--json", "{place}/missing/x.json"), "cannot be written"),
+        (("--from", "{place}/missing.json"), "No such file"),
+        (("--from", __file__), "is not what --json has written"),
+        (("--from", "{place}/x.json", "--only", "idle"), "leave one out"),
+        (("--only", "nonsense"), "it is one of"),
+    ],
+)
+def test_wrong_usage_is_told_before_anything_is_measured(
+    arguments: tuple[str, ...],
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.argv", ["bench", *(each.format(place=tmp_path) for each in arguments)])
+    monkeypatch.setattr("benchmarks.place.server", lambda: pytest.fail("a server was started"))
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    with pytest.raises(SystemExit) as ended:
+        bench.main()
+    assert 2 == ended.value.code
+    assert told in capsys.readouterr().err
