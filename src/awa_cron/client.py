@@ -15,12 +15,13 @@ from typing import Any, TypeVar, overload
 
 from awa_cron import registration, typed
 from awa_cron.actions import asking
+from awa_cron.attempt import Handler, Task
 from awa_cron.errors import DatabaseError, InvalidArgs, InvalidArgument, InvalidSchedule
 from awa_cron.model import Job, MissedFirePolicy, Schedule
 from awa_cron.operating import FigureVerbs, InsightVerbs, JobVerbs, KeepingVerbs, ScheduleVerbs, TimelineVerbs
 from awa_cron.scheduler import Scheduler
 from awa_cron.settings import Settings
-from awa_cron.worker import Handler, Task, Worker
+from awa_cron.worker import Worker
 
 log = logging.getLogger(__name__)
 

@@ -50,8 +50,10 @@ class Cancellation:
 
     __slots__ = ("_event", "_reason")
 
+    _lock = threading.Lock()
+
     def __init__(self) -> None:
-        self._event = threading.Event()
+        self._event: threading.Event | None = None  # made when somebody waits, since nearly nobody does
         self._reason: str | None = None
 
     @property
@@ -61,10 +63,14 @@ class Cancellation:
 
     def is_set(self) -> bool:
         """Tell whether the handler is to stop."""
-        return self._event.is_set()
+        return self._reason is not None
 
     def wait(self, timeout_s: float) -> bool:
         """Sleep in a sync handler; True as soon as it is to stop."""
+        with self._lock:
+            if self._reason is not None:
+                return True
+            self._event = self._event or threading.Event()
         return self._event.wait(timeout_s)
 
     def check(self) -> None:
@@ -78,8 +84,10 @@ class Cancellation:
 
     def set(self, reason: str) -> None:
         """Ask the handler to stop; the first reason stays."""
-        self._reason = self._reason or reason
-        self._event.set()
+        with self._lock:
+            self._reason = self._reason or reason
+            if self._event is not None:
+                self._event.set()
 
 
 def check_delay(value: object, what: str) -> float:

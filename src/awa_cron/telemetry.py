@@ -151,13 +151,13 @@ def evaluation(evaluate: Callable[P, Coroutine[Any, Any, Answer]]) -> Callable[P
 
 
 def handling(handle: Callable[P, Coroutine[Any, Any, Answer]]) -> Callable[P, Coroutine[Any, Any, Answer]]:
-    """Time a handler's run; the second argument is its attempt, and what comes back its outcome."""
+    """Time a handler's run; the first argument is its attempt, and what comes back its outcome."""
     if not ENABLED:
         return handle
 
     @functools.wraps(handle)
     async def timed(*args: P.args, **kwargs: P.kwargs) -> Answer:
-        job: Job = args[1].job  # type: ignore[attr-defined]
+        job: Job = args[0].job  # type: ignore[attr-defined]
         outcome = "cancelled"
         started = time.monotonic()
         attributes: dict[str, str | int] = {"awa_cron.queue": job.queue, "awa_cron.kind": job.kind}

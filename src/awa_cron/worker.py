@@ -7,79 +7,19 @@ that somebody runs again.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-import inspect
 import logging
-import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from typing import TypeAlias
 
-from awa_cron import queue_actions, telemetry
+from awa_cron import queue_actions
+from awa_cron.attempt import STOP_GRACE_S, Attempt, Crew, Task
 from awa_cron.database import Database
 from awa_cron.errors import DatabaseError
-from awa_cron.model import Job, JobState
-from awa_cron.outcomes import Cancel, RetryAfter, Snooze
-from awa_cron.settling import Failed, Outcome, Settler
+from awa_cron.settling import Settler
 from awa_cron.sql import DRIVER_ERRORS, told
-from awa_cron.typed import Reader
-
-Handler: TypeAlias = Callable[[Job], object]
-"""Async, or sync to run in a thread. It returns ``Snooze``, ``RetryAfter``, ``Cancel``; else it is done."""
 
 log = logging.getLogger(__name__)
-
-MAX_ERROR_CHARACTERS = 10_000
-STOP_GRACE_S = 5.0
-"""How long a handler that was told to stop may take, before the outcome is written without it."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Task:
-    """What runs the jobs of one kind: a handler, and what reads their arguments if it takes a type of its own."""
-
-    handler: Handler
-    read: Reader | None = None
-    in_loop: bool = dataclasses.field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "in_loop", inspect.iscoroutinefunction(self.handler))
-
-
-class _Attempt:
-    """An attempt that runs here.
-
-    ``over`` is done when the handler has ended, which is ``returned``, or when it has to stop, for ``stop``;
-    ``settled`` is set when nothing more will be written of it. An attempt that is ``lost`` is void: the job is
-    somebody else's, or nobody's.
-    """
-
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.settled = asyncio.Event()
-        self.returned = False
-        self.stop: str | None = None
-        self.lost = False
-        self.in_thread = False
-        self.task: asyncio.Task[None] | None = None
-
-    def end(self, reason: str, *, lost: bool = False) -> None:
-        """Have the handler stop; the first reason counts. What is lost is lost, whyever it was to stop before."""
-        self.lost = self.lost or lost
-        if self.stop is None:
-            self.stop = reason
-            self._wake()
-
-    def has_returned(self) -> None:
-        self.returned = True
-        self._wake()
-
-    def _wake(self) -> None:
-        if not self.over.done():
-            self.over.set_result(None)
 
 
 class Worker:
@@ -105,13 +45,18 @@ class Worker:
         self._turn = 0
         self._full = False
         self._actor = actor
-        self._settler = Settler(database, actor)
         # By job and attempt: a worker that was frozen may have lost a job, and get it again while it still runs.
-        self._running: dict[tuple[int, int], _Attempt] = {}
+        self._running: dict[tuple[int, int], Attempt] = {}
         self._wake = asyncio.Event()
         self._beat = asyncio.Event()
-        self._threads = ThreadPoolExecutor(
-            max_workers=database.settings.concurrency, thread_name_prefix="awa_cron job"
+        settings = database.settings
+        self._threads = ThreadPoolExecutor(max_workers=settings.concurrency, thread_name_prefix="awa_cron job")
+        self._crew = Crew(
+            settler=Settler(database, actor),
+            threads=self._threads,
+            grace_s=min(STOP_GRACE_S, settings.shutdown_timeout_s),
+            on_return=self._returned,
+            on_end=self._ended,
         )
 
     async def run(self) -> None:
@@ -192,101 +137,17 @@ class Worker:
             )
             # No await between the claim and this: a cancelled worker knows every job it has.
             for job in claimed:
-                attempt = _Attempt(job)
-                attempt.task = asyncio.create_task(self._perform(attempt), name=f"awa_cron job {job.id}")
-                self._running[job.id, job.attempt] = attempt
+                self._running[job.id, job.attempt] = Attempt(job, self._tasks[job.kind], self._crew)
         return len(claimed)
 
-    async def _perform(self, attempt: _Attempt) -> None:
-        job = attempt.job
-        handler = asyncio.create_task(self._call(attempt), name=f"awa_cron handler {job.id}")
-        handler.add_done_callback(lambda _: self._returned(attempt))
-        try:
-            outcome = await self._outcome(attempt, handler)
-            if not attempt.lost:
-                await self._settle(job, outcome)
-            attempt.settled.set()
-            # One that does not stop keeps its place, or more would run here than may.
-            if not handler.done():
-                await asyncio.wait({handler})
-        finally:
-            attempt.settled.set()
-            handler.cancel()
-            del self._running[job.id, job.attempt]
-            if self._full or isinstance(self._queues, Mapping):  # else nothing waits for its place
-                self._wake.set()
-
-    def _returned(self, attempt: _Attempt) -> None:
-        attempt.has_returned()
+    def _returned(self) -> None:
         if self._full:
             self._wake.set()
 
-    async def _outcome(self, attempt: _Attempt, handler: asyncio.Task[Outcome]) -> Outcome:
-        """Wait for the handler; or tell it to stop, and then it has failed, whatever it still says."""
-        job = attempt.job
-        alarm = None if job.deadline_s is None else _at_deadline(job.deadline_s, attempt)
-        try:
-            await attempt.over
-        finally:
-            if alarm is not None:
-                alarm.cancel()
-        if handler.done():
-            return handler.result()
-        assert attempt.stop is not None
-        reason = attempt.stop
-        log.warning("told to stop", extra=_fields(job) | {"reason": reason})
-        job.cancellation.set(reason)
-        if not attempt.in_thread:
-            handler.cancel()
-        await asyncio.wait({handler}, timeout=min(STOP_GRACE_S, self._database.settings.shutdown_timeout_s))
-        return Failed({"error": reason})
-
-    @telemetry.handling
-    async def _call(self, attempt: _Attempt) -> Outcome:
-        """Run the handler, and return what becomes of the job; whatever it raises, it takes no others along."""
-        job, task = attempt.job, self._tasks[attempt.job.kind]
-        try:
-            if task.read is not None:
-                job = dataclasses.replace(job, args=task.read(job.args))
-            if task.in_loop:
-                said = await task.handler(job)  # type: ignore[misc]
-            else:
-                said = await self._in_thread(attempt, task.handler, job)
-        except BaseException as error:  # a handler that exits has failed; it must not take the worker along
-            if not job.cancellation.is_set():
-                log.exception("attempt failed", extra=_fields(job))
-            text = "".join(traceback.format_exception(error))[-MAX_ERROR_CHARACTERS:]
-            return Failed({"error": _told(error)[:MAX_ERROR_CHARACTERS], "traceback": text})
-        return said if isinstance(said, (Snooze, RetryAfter, Cancel)) else None
-
-    async def _in_thread(self, attempt: _Attempt, handler: Handler, job: Job) -> object:
-        attempt.in_thread = True
-        outcome = await asyncio.get_running_loop().run_in_executor(self._threads, _called, handler, job)
-        attempt.in_thread = False
-        if isinstance(outcome, BaseException):
-            raise outcome
-        return await outcome if inspect.isawaitable(outcome) else outcome
-
-    async def _settle(self, job: Job, outcome: Outcome) -> None:
-        """Write the outcome; if the database stays away, the job is rescued and runs again."""
-        for pause_s in (0.1, 0.5, 2.0, None):
-            try:
-                became = await self._settler.settle(job, outcome)
-            except DatabaseError as trouble:
-                log.warning("cannot write the outcome", extra={"job": job.id, "error": str(trouble)})
-                if pause_s is None:
-                    return
-                await asyncio.sleep(pause_s)
-            else:
-                if became is None:
-                    log.warning("no longer ours; its outcome is not written", extra={"job": job.id})
-                elif became is JobState.FAILED:
-                    log.error("failed for good", extra=_fields(job))
-                elif log.isEnabledFor(logging.INFO):
-                    log.info(str(became), extra=_fields(job))
-                if became is not None:
-                    telemetry.settled(job, became)
-                return
+    def _ended(self, attempt: Attempt) -> None:
+        del self._running[attempt.job.id, attempt.job.attempt]
+        if self._full or isinstance(self._queues, Mapping):  # else nothing waits for its place
+            self._wake.set()
 
     async def _heartbeat_forever(self) -> None:
         """Renew what runs, all in one statement; sooner when somebody says that running jobs were cancelled."""
@@ -363,48 +224,20 @@ class Worker:
     async def _drain(self) -> None:
         """Let running handlers finish, then stop them; those that do not stop are left behind."""
         settings = self._database.settings
-        await self._ended(settings.shutdown_timeout_s)
+        await _wait((attempt.ending for attempt in self._running.values()), settings.shutdown_timeout_s)
         for attempt in self._running.values():
             attempt.end("the worker stopped before the handler had finished")
-        with suppress(TimeoutError):
-            async with asyncio.timeout(STOP_GRACE_S + settings.statement_timeout_s):
-                for attempt in list(self._running.values()):
-                    await attempt.settled.wait()
-                await asyncio.sleep(0)  # those that have stopped leave
+        patience_s = STOP_GRACE_S + settings.statement_timeout_s
+        await _wait((attempt.writing for attempt in self._running.values()), patience_s)
         if self._running:
             log.error("handlers that do not stop", extra={"jobs": sorted(job for job, _ in self._running)})
         for attempt in self._running.values():
-            assert attempt.task is not None
-            attempt.task.cancel()
-        await self._ended(STOP_GRACE_S)
+            attempt.abandon()
+        await _wait((attempt.ending for attempt in self._running.values()), STOP_GRACE_S)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _ended(self, timeout_s: float) -> None:
-        tasks = [attempt.task for attempt in self._running.values() if attempt.task is not None]
-        if tasks:
-            await asyncio.wait(tasks, timeout=timeout_s)
 
-
-def _at_deadline(deadline_s: float, attempt: _Attempt) -> asyncio.TimerHandle:
-    late = f"its deadline of {deadline_s} s has passed"
-    return asyncio.get_running_loop().call_later(deadline_s, attempt.end, late)
-
-
-def _fields(job: Job) -> dict[str, object]:
-    return {"job": job.id, "kind": job.kind, "attempt": job.attempt, "schedule": job.cron_name}
-
-
-def _called(handler: Handler, job: Job) -> object:
-    """Call a sync handler in its thread; what it raises is handed back, since a future refuses StopIteration."""
-    try:
-        return handler(job)
-    except BaseException as error:  # noqa: BLE001
-        return error
-
-
-def _told(error: BaseException) -> str:
-    """Return an error in one line, also one whose own text fails."""
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001
-        return type(error).__name__
+async def _wait(tasks: Iterable[asyncio.Task[None]], timeout_s: float) -> None:
+    waited = set(tasks)
+    if waited:
+        await asyncio.wait(waited, timeout=timeout_s)

@@ -15,13 +15,14 @@ import asyncpg
 
 from awa_cron import actions, queue_actions, registration
 from awa_cron.actions import SyncResult
+from awa_cron.attempt import Handler, Task
 from awa_cron.database import Database
 from awa_cron.leader import Leader
 from awa_cron.model import FrozenFires, Job, Schedule, ScheduleState
 from awa_cron.scheduler import Scheduler
 from awa_cron.settings import Settings
 from awa_cron.sql import Schema
-from awa_cron.worker import Handler, Task, Worker
+from awa_cron.worker import Worker
 
 Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 Fires: TypeAlias = dict[str, list[datetime]]

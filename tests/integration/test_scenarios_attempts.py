@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -85,6 +86,24 @@ async def test_p27_whatever_a_handler_raises_the_worker_goes_on(
         again = await insert_job(connection)
         await reaches(connection, again, "completed")
     assert len(row["errors"][0]) < 50_000
+
+
+@pytest.mark.parametrize(("then_waits", "state"), [(False, "completed"), (True, "retryable")])
+async def test_a_handler_that_cancels_its_own_task_harms_nobody_else(
+    dsn: str, connection: Session, then_waits: bool, state: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def handler(_: Job) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        if then_waits:
+            await asyncio.sleep(60)
+
+    caplog.set_level(logging.INFO, "awa_cron")
+    job_id = await insert_job(connection)
+    async with a_worker(dsn, handler):
+        await reaches(connection, job_id, state)
+        await wait_until(lambda: state in caplog.messages, "its outcome is told")
 
 
 class Odd(Exception):

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 import awa_cron
 from awa_cron import queue_actions
+from awa_cron.attempt import Handler
 from awa_cron.errors import AttemptCancelled, InvalidArgument
 from awa_cron.model import Job
-from awa_cron.outcomes import Cancel, RetryAfter, Snooze
+from awa_cron.outcomes import Cancel, Cancellation, RetryAfter, Snooze
 from awa_cron.settings import Settings
 from awa_cron.sql import Schema
-from awa_cron.worker import Handler, Worker
+from awa_cron.worker import Worker
 from tests.integration.support import (
     Session,
     a_session,
@@ -137,6 +139,21 @@ async def test_an_async_handler_is_cancelled_at_its_deadline(dsn: str, connectio
     assert "its deadline of 0.2 s has passed" in row["errors"][0]
 
 
+async def test_an_async_handler_that_takes_no_notice_of_its_deadline_has_failed_whatever_it_returns(
+    dsn: str, connection: Session
+) -> None:
+    async def handler(_: Job) -> Snooze:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        await asyncio.sleep(0.1)
+        return Snooze(3600)
+
+    job_id = await insert_job(connection, deadline_s=0.2)
+    async with a_worker(dsn, handler):
+        row = await reaches(connection, job_id, "retryable")
+    assert "its deadline of 0.2 s has passed" in row["errors"][0]
+
+
 async def test_a_job_that_is_lost_after_its_deadline_is_left_to_whoever_has_it(
     dsn: str, connection: Session, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -154,6 +171,18 @@ async def test_a_job_that_is_lost_after_its_deadline_is_left_to_whoever_has_it(
         await wait_until(lambda: _idle(worker), "the attempt has ended")
     assert "told to stop" in caplog.messages
     assert "no longer ours; its outcome is not written" not in caplog.messages, "nobody tried to"
+
+
+def test_who_asks_late_hears_at_once_that_it_is_to_stop() -> None:
+    cancellation = Cancellation()
+    assert not cancellation.wait(0.01)
+    cancellation.set("the first")
+    cancellation.set("the second")
+    assert cancellation.wait(60)
+    assert (True, "the first") == (cancellation.is_set(), cancellation.reason)
+    late = Cancellation()
+    late.set("before anybody waits")
+    assert late.wait(60)
 
 
 async def _idle(worker: Worker) -> bool:
@@ -176,25 +205,29 @@ async def test_a_sync_handler_hears_of_its_deadline_and_has_failed_whatever_it_r
     assert [True] == heard
 
 
-async def test_a_sync_handler_that_does_not_listen_keeps_its_place_but_not_its_job(
-    dsn: str, connection: Session
+async def test_sync_handlers_that_do_not_listen_keep_their_places_but_not_their_jobs(
+    dsn: str, connection: Session, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings = Settings(poll_interval_s=0.05, concurrency=1, shutdown_timeout_s=0.2)
-    ended: list[float] = []
+    settings = Settings(poll_interval_s=0.05, concurrency=2, shutdown_timeout_s=0.2)
+    ended: list[float | None] = []
 
     def handler(job: Job) -> None:
         if job.deadline_s is not None:
-            time.sleep(1.0)
-        ended.append(time.monotonic())
+            time.sleep(2.0)
+        ended.append(job.deadline_s)
 
-    deaf = await insert_job(connection, deadline_s=0.1)
+    deaf = [await insert_job(connection, deadline_s=0.1) for _ in range(2)]
     other = await insert_job(connection, priority=4)
     async with a_worker(dsn, handler, settings):
-        await reaches(connection, deaf, "retryable")
-        assert [] == ended, "it is failed while its thread goes on"
-        assert "available" == (await job_row(connection, other))["state"], "no second job beside it"
+        for job_id in deaf:
+            await reaches(connection, job_id, "retryable")
+        await asyncio.sleep(0.3)  # polls go by
+        state = (await job_row(connection, other))["state"]
+        assert [] == ended, "they are failed while their threads go on"
+        assert "available" == state, "no third job beside them"
         await reaches(connection, other, "completed")
-    assert 2 == len(ended)
+    assert {0.1, None} == set(ended)
+    assert "no longer ours; its outcome is not written" not in caplog.messages, "one outcome of each"
 
 
 async def test_within_its_deadline_a_job_is_left_alone(dsn: str, connection: Session) -> None:

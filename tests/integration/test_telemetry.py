@@ -254,9 +254,9 @@ def test_without_opentelemetry_nothing_is_wrapped_and_all_works(dsn: str) -> Non
 import asyncio, sys
 sys.modules["opentelemetry"] = None
 import awa_cron
-from awa_cron import actions, scheduler, telemetry, worker
+from awa_cron import actions, attempt, scheduler, telemetry
 assert not telemetry.ENABLED
-for each in (actions.atomic_enqueue, actions.read_cron_state, scheduler.Scheduler.evaluate, worker.Worker._call):
+for each in (actions.atomic_enqueue, actions.read_cron_state, scheduler.Scheduler.evaluate, attempt.Attempt._call):
     assert not hasattr(each, "__wrapped__"), each
 
 client = awa_cron.Client({dsn!r})
