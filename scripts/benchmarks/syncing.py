@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import asyncpg
 
 from awa_cron import Client, migrate
@@ -32,6 +34,7 @@ async def ours(dsn: str, count: int, variety: Variety) -> dict[str, float | None
                 queue=QUEUE,
                 args={"n": number},
             )
+    gc.freeze()  # as `awa-cron run` does when it has imported the client
     async with Database(dsn, Schema(), Settings()) as database:
         scheduler = Scheduler(database, lambda: client.schedules, "bench")
         first, first_worst_s = await _measured(scheduler)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from awa_cron import actions, telemetry
 from awa_cron.database import Database
 from awa_cron.errors import DatabaseError, LeadershipLost
-from awa_cron.evaluator import Evaluator
+from awa_cron.evaluator import TOLD, Evaluator
 from awa_cron.leader import Leader
 from awa_cron.model import Kind, Schedule
 from awa_cron.queue_watch import watch_queues
@@ -92,8 +93,7 @@ class Scheduler:
                     pass_limit=settings.pass_limit,
                     clock=self._now(),
                 )
-            for outcome in result.outcomes:
-                _log_sync(outcome)
+            _log_synced(result.outcomes)
             lost = set(result.lost)
             remaining = [schedule for schedule in remaining if schedule.name in lost]
             if not remaining:
@@ -205,19 +205,35 @@ def _until_next_pass_s(now: datetime | None, interval_s: float) -> float:
     return interval_s - past.total_seconds() + PAST_THE_SECOND_S
 
 
-def _log_sync(outcome: actions.SyncOutcome) -> None:
-    fields: dict[str, object] = {"schedule": outcome.name, "change": outcome.change}
-    if outcome.job_ids:
-        fields["settled_jobs"] = list(outcome.job_ids)
+def _log_synced(outcomes: Sequence[actions.SyncOutcome]) -> None:
+    plain = [outcome for outcome in outcomes if not _log_given_up(outcome)]
+    if len(plain) > TOLD:
+        log.info(
+            "synced many", extra={"schedules": len(plain), "changes": dict(Counter(each.change for each in plain))}
+        )
+        return
+    for outcome in plain:
+        log.info("synced", extra=_sync_fields(outcome))
+
+
+def _log_given_up(outcome: actions.SyncOutcome) -> bool:
+    """Say what an edit has given up of the old definition's fires; False if nothing."""
     if outcome.unreadable is not None:
-        log.warning("synced; the old definition was unreadable", extra=fields | {"reason": outcome.unreadable})
-    elif outcome.dropped is not None:
-        fields |= {
-            "dropped": outcome.dropped.count,
-            "dropped_more": not outcome.dropped.counted_all,
-            "dropped_first": outcome.dropped.first.isoformat(),
-            "dropped_last": outcome.dropped.last.isoformat(),
-        }
-        log.warning("synced; due fires of the old definition were dropped", extra=fields)
-    else:
-        log.info("synced", extra=fields)
+        reason = {"reason": outcome.unreadable}
+        log.warning("synced; the old definition was unreadable", extra=_sync_fields(outcome) | reason)
+        return True
+    if outcome.dropped is None:
+        return False
+    dropped = {
+        "dropped": outcome.dropped.count,
+        "dropped_more": not outcome.dropped.counted_all,
+        "dropped_first": outcome.dropped.first.isoformat(),
+        "dropped_last": outcome.dropped.last.isoformat(),
+    }
+    log.warning("synced; due fires of the old definition were dropped", extra=_sync_fields(outcome) | dropped)
+    return True
+
+
+def _sync_fields(outcome: actions.SyncOutcome) -> dict[str, object]:
+    fields: dict[str, object] = {"schedule": outcome.name, "change": outcome.change}
+    return fields | ({"settled_jobs": list(outcome.job_ids)} if outcome.job_ids else {})

@@ -339,6 +339,14 @@ class TestRun:
             {"action": "lose_leader"}
         ]
 
+    def test_what_the_module_has_made_is_not_collected_again_and_again(self, dsn: str, tmp_path: Path) -> None:
+        write_app(tmp_path, "def work(job): import gc; print(gc.get_freeze_count() > 1000, flush=True)")
+        with commands.running("run", "app:client", "--dsn", dsn, cwd=tmp_path) as process:
+            commands.eventually(lambda: "completed" in states(dsn), "a job has run")
+            process.send_signal(signal.SIGTERM)
+            out, _ = process.communicate(timeout=20)
+        assert "True" == out.splitlines()[0]
+
     def test_a_second_signal_ends_it_at_once(self, dsn: str, tmp_path: Path) -> None:
         write_app(tmp_path, "async def work(job): await asyncio.sleep(60)")
         with commands.running("run", "app:client", "--dsn", dsn, cwd=tmp_path) as process:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 from typing import Any
 
@@ -300,3 +301,17 @@ async def test_e04b_an_edit_does_not_move_the_anchor_back(dsn: str, connection: 
         await node.sync(at("2026-01-01 11:31"), schedule(cron_expr="0,15 * * * *"))
         passes = [await node.evaluate(at(f"2026-01-01 {time}")) for time in ("12:00", "12:15")]
     assert [{}, {"s": every("2026-01-01 12:15")}] == passes, "E04b, P12: 12:00 had its job before"
+
+
+async def test_of_many_that_are_synced_together_one_line_tells_but_of_what_is_given_up_each(
+    dsn: str, connection: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    many = [schedule(f"s{number:03}") for number in range(150)]
+    await sync(connection, at("2026-01-01 10:00"), many[0])
+    await connection.execute("UPDATE awa.cron_jobs SET cron_expr = 'nonsense'")
+    caplog.set_level(logging.INFO, "awa_cron")
+    async with a_node(dsn, connection) as node:
+        await node.sync(at("2026-01-01 10:01"), *many)
+    told = [(record.message, getattr(record, "schedule", None)) for record in caplog.records]
+    assert [("synced; the old definition was unreadable", "s000"), ("synced many", None)] == told
+    assert {"inserted": 149} == getattr(caplog.records[-1], "changes")  # noqa: B009

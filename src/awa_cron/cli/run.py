@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from contextlib import ExitStack
 from typing import Literal
@@ -62,6 +63,7 @@ def run(
         stop.install()
         try:
             client = loading.client(module_and_client)
+            gc.freeze()  # what the module has made stays: going over it now and then would hold up the event loop
             named = target.dsn is not None or target.embedded is not None
             if migrate and not named:
                 raise Misused("--migrate needs the database: give --dsn, or set AWA_CRON_DSN")
