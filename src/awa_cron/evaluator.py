@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 PAGE = 1_000
 """Schedules that one statement takes: so many that the round trip does not matter, so few that it is soon done."""
 
-WRITERS = 2
+WRITERS = 3
 """Pages that are written at the same time, in sessions of their own."""
 
 TOLD = 100
