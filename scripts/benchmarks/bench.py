@@ -1,6 +1,7 @@
 """Herds, idle ticks, outages, lateness, jobs and syncs, beside peers and beside the bare SQL, on one server.
 
-Each measurement has a fresh database and a process of its own; where it is taken several times, the median counts.
+Each measurement has a fresh database and a process of its own; where it is taken several times, that is in turns
+with those that it is compared with, and the median counts.
 Peers are those of the extra 'bench'. The server is the one that AWA_CRON_TEST_DSN names, or an embedded one with
 Postgres's defaults. With --write the results go to docs/benchmarks.json, and docs/benchmarks.md and its plot are
 drawn from that; --write alone with --from draws them again.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import json
 import os
 import signal
@@ -71,35 +73,65 @@ def main() -> int:
 
 
 def run(dsn: str, measurements: Iterable[Measurement]) -> dict[str, Any]:
-    """Take the measurements one after the other."""
+    """Take the measurements, one at a time."""
     results: dict[str, Any] = {
         "at": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
         "machine": place.machine(dsn),
     }
-    results["results"] = [_measured(dsn, each) for each in measurements]
+    series = [list(each) for _, each in itertools.groupby(measurements, key=lambda one: one.series)]
+    results["results"] = [found for each in series for found in _in_turns(dsn, each)]
     results["machine"]["busy_after"] = place.busy()
     return results
 
 
-def _measured(dsn: str, measurement: Measurement) -> dict[str, Any]:
-    runs: list[dict[str, float | None]] = []
-    problem = None
-    for _ in range(measurement.runs):
+def _in_turns(dsn: str, measurements: list[Measurement]) -> list[dict[str, Any]]:
+    """Take measurements that are compared with each other in turns: a machine is not always as fast."""
+    takings = [Taking(each) for each in measurements]
+    for _ in range(max(each.runs for each in measurements)):
+        for taking in takings:
+            taking.take(dsn)
+    return [taking.result() for taking in takings]
+
+
+class Taking:
+    """A measurement while it is taken, so many times as it says, or until it fails."""
+
+    def __init__(self, measurement: Measurement) -> None:
+        self._measurement = measurement
+        self._runs: list[dict[str, float | None]] = []
+        self._problem: str | None = None
+
+    def take(self, dsn: str) -> None:
+        """Take it once more, if it is to be."""
+        if self._problem is not None or len(self._runs) == self._measurement.runs:
+            return
         with place.database(dsn) as database:
-            found = _once(database, measurement)
+            found = _once(database, self._measurement)
         if isinstance(found, str):
-            problem = found
-            break
-        runs.append(found)
-    values = {name: _median([run[name] for run in runs]) for name in runs[0]} if runs else {}
-    told = problem or ", ".join(f"{name} {value:.4g}" for name, value in values.items() if value is not None)
-    size = measurement.arguments.get("count", "")
-    print(
-        f"{measurement.case} {size} {measurement.subject} {measurement.variant}: {told}",
-        file=sys.stderr,
-        flush=True,
-    )
-    return dataclasses.asdict(measurement) | {"values": values, "all_runs": runs, "problem": problem}
+            self._problem = found
+            self._tell(found)
+        else:
+            self._runs.append(found)
+            self._tell(_told(found))
+
+    def result(self) -> dict[str, Any]:
+        """Return the medians, and all that they are of."""
+        runs = self._runs
+        values = {name: _median([run[name] for run in runs]) for name in runs[0]} if runs else {}
+        return dataclasses.asdict(self._measurement) | {
+            "values": values,
+            "all_runs": runs,
+            "problem": self._problem,
+        }
+
+    def _tell(self, what: str) -> None:
+        one = self._measurement
+        size = one.arguments.get("count", "")
+        print(f"{one.case} {size} {one.subject} {one.variant}: {what}", file=sys.stderr, flush=True)
+
+
+def _told(values: dict[str, float | None]) -> str:
+    return ", ".join(f"{name} {value:.4g}" for name, value in values.items() if value is not None)
 
 
 def _median(values: list[float | None]) -> float | None:

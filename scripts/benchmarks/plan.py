@@ -32,6 +32,11 @@ class Measurement:
     arguments: dict[str, Any]
     runs: int = 1
 
+    @property
+    def series(self) -> tuple[str, int | None]:
+        """What it is compared with: herds with those of their size, else all of the case."""
+        return self.case, self.arguments["count"] if self.case == "herd" else None
+
 
 def quick() -> Iterator[Measurement]:
     """Small numbers, once each: whether everything still runs."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ from typing import Any
 import pytest
 
 from awa_cron import cronexpr
-from benchmarks import bench, measure, plan, plot, report
+from benchmarks import bench, measure, place, plan, plot, report
 from benchmarks.filling import expression
 from benchmarks.gauges import percentile
+from benchmarks.plan import Measurement
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 DUE = datetime(2026, 2, 28, 23, 59, 58, tzinfo=UTC)
@@ -119,3 +121,25 @@ def test_wrong_usage_is_told_before_anything_is_measured(
         bench.main()
     assert 2 == ended.value.code
     assert told in capsys.readouterr().err
+
+
+def test_what_is_compared_is_measured_in_turns_and_what_fails_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[str] = []
+    answers = {"floor": [5.0, 1.0, 3.0], "ours": [2.0, "ended with status 1"], "peer": [7.0]}
+
+    def once(_: str, one: Measurement) -> dict[str, float | None] | str:
+        taken.append(one.subject)
+        found = answers[one.subject].pop(0)
+        return found if isinstance(found, str) else {"seconds": found}
+
+    monkeypatch.setattr(bench, "_once", once)
+    monkeypatch.setattr(place, "database", lambda dsn: nullcontext(dsn))
+    monkeypatch.setattr(place, "machine", lambda _: {})
+    herds = [
+        Measurement(case="herd", subject=name, place="", variant="", arguments={"count": 10}, runs=runs)
+        for name, runs in (("floor", 3), ("ours", 3), ("peer", 1))
+    ]
+    results = bench.run("dsn", herds)["results"]
+    assert ["floor", "ours", "peer", "floor", "ours", "floor"] == taken
+    assert [{"seconds": 3.0}, {"seconds": 2.0}, {"seconds": 7.0}] == [each["values"] for each in results]
+    assert [None, "ended with status 1", None] == [each["problem"] for each in results]
