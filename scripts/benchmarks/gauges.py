@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import resource
 import statistics
 import time
@@ -38,6 +39,11 @@ async def watching() -> AsyncIterator[Watchdog]:
         yield dog
     finally:
         task.cancel()
+
+
+def freeze() -> None:
+    """Keep the garbage collector from what is there already, as `awa-cron run` does when it has imported a client."""
+    gc.freeze()
 
 
 class Elapsed:

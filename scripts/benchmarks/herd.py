@@ -10,7 +10,7 @@ import asyncpg
 
 from awa_cron import Client
 from benchmarks.filling import Variety, schedules, server_now, sleep_until, until, whole_second
-from benchmarks.gauges import memory_mb, peak_memory_mb, server_cpu_s, watching
+from benchmarks.gauges import freeze, memory_mb, peak_memory_mb, server_cpu_s, watching
 
 FILL_PER_S = 15_000
 """Rows that are made in a second, at least: so far ahead lies the second when they fall due."""
@@ -51,6 +51,7 @@ async def ours(dsn: str, count: int, variety: Variety) -> dict[str, float | None
     await connection.add_listener("awa:jobs", commits.heard)
     before_mb = memory_mb()
     client = Client(dsn)
+    freeze()
 
     async def leads() -> bool:
         return client.leading

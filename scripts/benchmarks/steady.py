@@ -11,7 +11,7 @@ import asyncpg
 from awa_cron import Client, migrate
 from awa_cron.sql import Schema
 from benchmarks.filling import KIND, QUEUE, settled, sleep_until, until, whole_second
-from benchmarks.gauges import percentile, server_cpu_s, watching
+from benchmarks.gauges import freeze, percentile, server_cpu_s, watching
 
 WARM_UP_S = 3
 
@@ -35,6 +35,7 @@ async def ours(dsn: str, count: int, seconds: int) -> dict[str, float | None]:
     )
     await settled(connection)
     client = Client(dsn)
+    freeze()
 
     async def leads() -> bool:
         return client.leading

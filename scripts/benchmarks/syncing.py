@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-
 import asyncpg
 
 from awa_cron import Client, migrate
@@ -12,7 +10,7 @@ from awa_cron.scheduler import Scheduler
 from awa_cron.settings import Settings
 from awa_cron.sql import Schema
 from benchmarks.filling import KIND, QUEUE, Variety, expression, server_now, settled
-from benchmarks.gauges import Elapsed, elapsed, watching
+from benchmarks.gauges import Elapsed, elapsed, freeze, watching
 
 VERSIONS = """
 SELECT count(*) AS rows, sum(hashtextextended(concat(ctid, xmin), 0)) AS versions FROM awa.cron_jobs
@@ -34,7 +32,7 @@ async def ours(dsn: str, count: int, variety: Variety) -> dict[str, float | None
                 queue=QUEUE,
                 args={"n": number},
             )
-    gc.freeze()  # as `awa-cron run` does when it has imported the client
+    freeze()
     async with Database(dsn, Schema(), Settings()) as database:
         scheduler = Scheduler(database, lambda: client.schedules, "bench")
         first, first_worst_s = await _measured(scheduler)

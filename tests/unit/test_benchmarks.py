@@ -125,7 +125,11 @@ def test_wrong_usage_is_told_before_anything_is_measured(
 
 def test_what_is_compared_is_measured_in_turns_and_what_fails_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[str] = []
-    answers = {"floor": [5.0, 1.0, 3.0], "ours": [2.0, "ended with status 1"], "peer": [7.0]}
+    answers: dict[str, list[float | str]] = {
+        "floor": [5.0, 1.0, 3.0],
+        "ours": [2.0, "ended with status 1"],
+        "peer": [7.0],
+    }
 
     def once(_: str, one: Measurement) -> dict[str, float | None] | str:
         taken.append(one.subject)
@@ -133,7 +137,7 @@ def test_what_is_compared_is_measured_in_turns_and_what_fails_no_more(monkeypatc
         return found if isinstance(found, str) else {"seconds": found}
 
     monkeypatch.setattr(bench, "_once", once)
-    monkeypatch.setattr(place, "database", lambda dsn: nullcontext(dsn))
+    monkeypatch.setattr(place, "database", nullcontext)
     monkeypatch.setattr(place, "machine", lambda _: {})
     herds = [
         Measurement(case="herd", subject=name, place="", variant="", arguments={"count": 10}, runs=runs)
