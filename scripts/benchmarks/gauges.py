@@ -42,7 +42,7 @@ async def watching() -> AsyncIterator[Watchdog]:
 
 
 def freeze() -> None:
-    """Keep the garbage collector from what is there already, as `awa-cron run` does when it has imported a client."""
+    """Keep the garbage collector from what is there already, as `awa-cron run` does with what it has imported."""
     gc.freeze()
 
 
