@@ -131,12 +131,26 @@ class Scheduler:
                 reported = ""
                 if leads:
                     log.info("leading", extra={"actor": self._actor, "backend_pid": self._leader.backend_pid})
-                    await self._term()
+                    await self._lead()
             except (DatabaseError, LeadershipLost) as error:
                 if str(error) != reported:  # it is tried again soon, and may fail like this for hours
                     log.warning("not leading", extra={"actor": self._actor, "reason": str(error)})
                 reported = str(error)
             await asyncio.sleep(interval_s * random.uniform(1.0, 1.25))  # noqa: S311
+
+    async def _lead(self) -> None:
+        """Have a term, in a task of its own: a group of tasks may forget a cancellation that an error came with.
+
+        Raises:
+            LeadershipLost: The term has ended.
+        """
+        term = asyncio.create_task(self._term(), name="awa_cron term")
+        try:
+            await asyncio.wait({term})
+        finally:
+            term.cancel()
+            await asyncio.gather(term, return_exceptions=True)
+        term.result()
 
     async def _term(self) -> None:
         """Evaluate and ping while leading.

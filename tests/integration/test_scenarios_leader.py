@@ -10,7 +10,9 @@ import pytest
 
 import awa_cron
 from awa_cron import actions
+from awa_cron.database import Database
 from awa_cron.errors import LeadershipLost
+from awa_cron.scheduler import Scheduler
 from awa_cron.sql import Schema
 from tests.integration.support import (
     HASTY,
@@ -205,3 +207,22 @@ async def test_p05_many_instances_have_one_leader_and_a_successor(dsn: str, conn
             assert terms == len(await events_of(connection, None, "lose_leader")), "P05: given back at once"
     fires = await fires_of(connection)
     assert sorted(set(fires)) == fires, "P10, P11"
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_an_instance_that_is_cancelled_while_it_loses_the_lead_ends(
+    dsn: str, connection: Session, turns: int
+) -> None:
+    async with Database(dsn, SCHEMA, HASTY) as database:
+        scheduler = Scheduler(database, lambda: (), "node")
+        task = asyncio.create_task(scheduler.run())
+        await wait_until(lambda: scheduler.leading, "it leads")
+        scheduler._leader.abandon()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task}, timeout=5)
+        ended = task.done()
+        for each in asyncio.all_tasks() - {asyncio.current_task()}:  # or the test would never end either
+            each.cancel()
+        assert ended, "a cancellation is not forgotten because an error came with it"
