@@ -222,9 +222,8 @@ def _until_next_pass_s(now: datetime | None, interval_s: float) -> float:
 def _log_synced(outcomes: Sequence[actions.SyncOutcome]) -> None:
     plain = [outcome for outcome in outcomes if not _log_given_up(outcome)]
     if len(plain) > TOLD:
-        log.info(
-            "synced many", extra={"schedules": len(plain), "changes": dict(Counter(each.change for each in plain))}
-        )
+        changes, jobs = Counter(each.change for each in plain), sum(len(each.job_ids) for each in plain)
+        log.info("synced many", extra={"schedules": len(plain), "changes": dict(changes), "settled_jobs": jobs})
         return
     for outcome in plain:
         log.info("synced", extra=_sync_fields(outcome))

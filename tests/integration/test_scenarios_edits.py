@@ -315,3 +315,7 @@ async def test_of_many_that_are_synced_together_one_line_tells_but_of_what_is_gi
     told = [(record.message, getattr(record, "schedule", None)) for record in caplog.records]
     assert [("synced; the old definition was unreadable", "s000"), ("synced many", None)] == told
     assert {"inserted": 149} == getattr(caplog.records[-1], "changes")  # noqa: B009
+    caplog.clear()
+    async with a_node(dsn, connection) as node:
+        await node.sync(at("2026-01-01 12:30"), *[schedule(each.name, cron_expr="30 * * * *") for each in many])
+    assert (["synced many"], 150) == (caplog.messages, getattr(caplog.records[-1], "settled_jobs"))  # noqa: B009
