@@ -110,7 +110,7 @@ def test_a_schedule_is_paused_with_a_label(scene: str, tab: Tab) -> None:
     assert [("Zoë",)] == rows(
         scene, "SELECT paused_by FROM awa.cron_jobs WHERE name = 'heartbeat' AND paused_at IS NOT NULL"
     )
-    assert tab.locator("#state").get_by_text("paused", exact=True).is_visible()
+    tab.locator("#state").get_by_text("paused", exact=True).wait_for()
     tab.reload()
     assert 0 == tab.locator(".said").count(), "it is said once"
     tab.get_by_role("link", name="Remove…").click()
@@ -179,7 +179,7 @@ def test_a_schedule_is_removed_after_asking_and_its_history_stays(scene: str, ta
     assert [] == rows(scene, "SELECT name FROM awa.cron_jobs WHERE name = 'old_import'")
     assert 0 == tab.get_by_role("link", name="old_import").count()
     tab.goto(tab.url + "/old_import")
-    assert tab.get_by_role("cell", name="remove", exact=True).is_visible()
+    tab.get_by_role("cell", name="remove", exact=True).wait_for()
 
 
 def test_queues_are_paused_and_resumed(scene: str, tab: Tab) -> None:
@@ -195,14 +195,14 @@ def test_queues_are_paused_and_resumed(scene: str, tab: Tab) -> None:
     badge = tab.locator("tr", has=tab.get_by_role("link", name="sync_crm", exact=True)).get_by_text(
         "queue paused", exact=True
     )
-    assert badge.is_visible()
+    badge.wait_for()
 
 
 def test_dead_jobs_get_a_second_life_or_go(scene: str, tab: Tab) -> None:
     dead = [id_ for (id_,) in rows(scene, "SELECT id FROM awa.jobs_dead ORDER BY id")]
     tab.get_by_role("link", name="Dead jobs").click()
     tab.get_by_text("2 errors, the last: TimeoutError").first.click()
-    assert tab.get_by_text("Traceback …").first.is_visible()
+    tab.get_by_text("Traceback …").first.wait_for()
     tab.get_by_role("button", name=f"Retry job {dead[0]}").click()
     assert f"Job {dead[0]} waits again." == said(tab)
     tab.locator("summary", has_text=f"Delete… job {dead[1]}").click()
@@ -211,7 +211,7 @@ def test_dead_jobs_get_a_second_life_or_go(scene: str, tab: Tab) -> None:
     assert [(dead[0], "available")] == rows(
         scene, f"SELECT id, state FROM awa.jobs WHERE id IN ({dead[0]}, {dead[1]})"
     )
-    assert tab.get_by_text("No dead jobs").is_visible()
+    tab.get_by_text("No dead jobs").wait_for()
 
 
 def test_the_list_is_searched_filtered_and_paged(scene: str, tab: Tab) -> None:
@@ -228,8 +228,8 @@ def test_the_list_is_searched_filtered_and_paged(scene: str, tab: Tab) -> None:
     tab.get_by_text("1 to 50 of 120").wait_for()
     tab.get_by_role("link", name="later names").click()
     tab.get_by_role("link", name="later names").click()
-    assert tab.get_by_text("101 to 120 of 120").is_visible()
-    assert tab.get_by_role("link", name="many_0120", exact=True).is_visible()
+    tab.get_by_text("101 to 120 of 120").wait_for()
+    tab.get_by_role("link", name="many_0120", exact=True).wait_for()
     tab.goto(tab.url.partition("?")[0])
     tab.get_by_role("link", name="broken 1").click()
     assert ["old_import"] == tab.locator(".schedules .name").all_inner_texts()
@@ -248,8 +248,8 @@ def test_an_instant_is_explained_on_the_clock_of_its_zone(tab: Tab) -> None:
 
 def test_times_are_shown_in_the_readers_zone_too(tab: Tab) -> None:
     tab.goto(tab.url + "/daily_digest")
-    assert tab.get_by_role("cell", name="09:00:00 NZ").first.is_visible()
-    assert tab.get_by_role("cell", name="21:00:00 CET").first.is_visible()
+    tab.get_by_role("cell", name="09:00:00 NZ").first.wait_for()
+    tab.get_by_role("cell", name="21:00:00 CET").first.wait_for()
     tab.get_by_label("Your zone").fill("America/New_York")
     tab.get_by_role("button", name="Set").click()
     assert tab.url.endswith("/daily_digest")
@@ -293,7 +293,7 @@ def test_everything_works_without_a_script(browser: Browser, page: Page, scene: 
     with a_tab(browser, java_script_enabled=False) as tab:
         tab.goto(page.opening)
         assert tab.locator("#live").is_hidden()
-        assert tab.get_by_text("Reload the page").is_visible()
+        tab.get_by_text("Reload the page").wait_for()
         tab.get_by_role("button", name="Trigger heartbeat").click()
         assert said(tab).startswith("Job ")
         tab.get_by_role("link", name="Pause… heartbeat").click()
@@ -446,7 +446,7 @@ def test_a_page_without_its_database_says_so_and_comes_back(
             assert 0 == commands.run("migrate", "--dsn", dsn).returncode
             tab.wait_for_timeout(1_100)
             tab.reload()
-            assert tab.get_by_text("No schedules yet").is_visible()
+            tab.get_by_text("No schedules yet").wait_for()
     finally:
         beside(execute, server_dsn, f"DROP DATABASE {empty} WITH (FORCE)")
 
