@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, ClassVar
 
-from hypothesis import currently_in_test_context, event, note
+from hypothesis import currently_in_test_context, note
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from awa_cron.sql import Schema
 from tests.model.cluster import Cluster
 from tests.model.coverage import Edge, seen
+from tests.model.spec_machine import Call, ModelStep, SpecMachine, awaited, rule_of
 from tests.model.spec_model import Model
 from tests.model.spec_properties import invariants, step_checks
 from tests.model.spec_state import State
@@ -41,8 +43,6 @@ DEPLOYMENTS = {
 }
 """What each deployment registers: a part of the schedules, one shared with another that wants it otherwise."""
 
-ModelStep = tuple[str, tuple[object, ...]]
-
 SYSTEM = ("acquire_leader", "ping_leader", "read_cron_state", "atomic_enqueue", "cas_fail")
 
 PATIENCE = 3
@@ -55,33 +55,12 @@ EDGES: set[Edge] = set()
 """Edges of the spec that the machine has taken on Postgres in this run of the tests."""
 
 
-def rule_of(action: str) -> Any:
-    """Make the rule of one action: wherever the model enables it, with any arguments that it enables."""
-
-    def perform(self: ProtocolMachine, data: st.DataObject) -> None:
-        self.perform(action, *data.draw(st.sampled_from(self.enabled[action])))
-
-    def possible(self: ProtocolMachine) -> bool:
-        return action in self.enabled and (action in SYSTEM or self.patience > 0)
-
-    perform.__name__ = action
-    return precondition(possible)(rule(data=st.data())(perform))
-
-
-class ProtocolMachine(RuleBasedStateMachine):
+class ProtocolMachine(SpecMachine[State]):
     """Takes the model through its actions."""
 
     model: ClassVar[Model] = PROTOCOL
-    only: ClassVar[str | None] = None
-    """Check this property alone: shows that it catches what is broken by itself."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.state = self.model.init()
-        self.enabled: dict[str, list[tuple[object, ...]]] = {}
-        self.disabled: list[tuple[str, tuple[object, ...]]] = []
-        self.patience = PATIENCE
-        self._look()
+    free = SYSTEM
+    most_patience = PATIENCE
 
     advance_clock = rule_of("advance_clock")
     acquire_leader = rule_of("acquire_leader")
@@ -109,16 +88,13 @@ class ProtocolMachine(RuleBasedStateMachine):
             if definition is not None:
                 self.perform("sync", s, definition)
 
-    def open(self) -> None:
-        """Get ready for the first step."""
-
     @precondition(lambda self: self.patience > 0)
     @rule(deployment=st.sampled_from(sorted(DEPLOYMENTS)))
     def deploy(self, deployment: str) -> None:
         """A deployment syncs all that it registers: a Sync for each schedule that differs, in one call."""
         registered = DEPLOYMENTS[deployment]
         steps = [(s, d) for s, d in registered.items() if (s, d) in self.enabled.get("sync", [])]
-        self.take([("sync", step) for step in steps], "deploy", registered)
+        self.take([("sync", step) for step in steps], self.call("deploy", registered))
 
     @rule(data=st.data(), minutes=st.sampled_from([0, 1, 1, 1, 4]), steps=st.integers(1, 9))
     def time_passes(self, data: st.DataObject, minutes: int, steps: int) -> None:
@@ -151,47 +127,14 @@ class ProtocolMachine(RuleBasedStateMachine):
                 self.perform(action, *arguments)
         self.perform("atomic_enqueue" if (i,) in self.enabled.get("atomic_enqueue", []) else "cas_fail", i)
 
-    def perform(self, action: str, *arguments: object, **how: object) -> None:
-        """Take one step and check it; ``how`` is of no concern to the model."""
-        self.take([(action, arguments)], action, *arguments, **how)
-
-    def take(self, steps: Sequence[ModelStep], call: str, *given: object, **how: object) -> None:
-        """Take steps that one call makes together, and check each; the last leads to what the call has reached."""
-        then = self.state
-        for action, arguments in steps:
-            before = then
-            then = self.next(before, action, arguments)
-            reached = then if (action, arguments) != steps[-1] else self.reach(then, call, *given, **how)
-            invariants(self.model, reached, self.only)
-            step_checks(self.model, before, action, reached, self.only)
-            if self.only in {None, "SameAsModel"}:
-                assert then == reached, "SameAsModel: the database and the model have parted"
-        if not steps:
-            assert then == self.reach(then, call, *given, **how), f"{call}{given} had nothing to do"
-        self.state = then
-        self._look()
+    def check(self, before: State, step: ModelStep, then: State) -> None:
+        invariants(self.model, then, self.only)
+        step_checks(self.model, before, step[0], then, self.only)
 
     def next(self, before: State, action: str, arguments: tuple[object, ...]) -> State:
-        """Return what one step of the model leads to, and take note of it."""
-        if currently_in_test_context():
-            event(action)
         if action not in SYSTEM:
             self.patience -= 1
-        then: State | None = getattr(self.model, action)(before, *arguments)
-        assert then is not None, f"{action}{arguments} is not enabled"
-        return then
-
-    def reach(self, then: State, action: str, *arguments: object, **how: object) -> State:  # noqa: ARG002
-        """Perform the action, and return the state it really led to."""
-        return then
-
-    def _look(self) -> None:
-        self.enabled, self.disabled = {}, []
-        for action, arguments, then in self.model.attempts(self.state):
-            if then is None:
-                self.disabled.append((action, arguments))
-            else:
-                self.enabled.setdefault(action, []).append(arguments)
+        return super().next(before, action, arguments)
 
 
 class PostgresMachine(ProtocolMachine):
@@ -232,7 +175,7 @@ class PostgresMachine(ProtocolMachine):
         STEPS["note_next"] += 1
         assert self.state == self.observed(self.state.now), "note_next has changed something"
 
-    def refused(self) -> list[tuple[str, tuple[object, ...]]]:
+    def refused(self) -> list[ModelStep]:
         """Return the disabled actions that somebody could ask for all the same."""
         state = self.state
 
@@ -251,10 +194,15 @@ class PostgresMachine(ProtocolMachine):
 
         return [(action, args) for action, args in self.disabled if can_be_asked(action, args[0] if args else None)]
 
-    def reach(self, then: State, action: str, *arguments: object, **how: object) -> State:
+    def call(self, action: str, *arguments: object, **how: object) -> Call | None:
         STEPS[action] += 1
-        if action != "advance_clock":
-            self.runner.run(getattr(self.cluster, action)(then.now, *arguments, **how))
+        if action == "advance_clock":
+            return None  # the next call brings the clock with it
+        return partial(getattr(self.cluster, action), self.state.now, *arguments, **how)
+
+    def reach(self, then: State, call: Call | None) -> State:
+        if call is not None:
+            self.runner.run(awaited(call))
         return self.observed(then.now)
 
     def observed(self, now: int) -> State:

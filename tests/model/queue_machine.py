@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
-from hypothesis import currently_in_test_context, event, note
+from hypothesis import currently_in_test_context, note
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from awa_cron.sql import Schema
 from tests.model.queue_cluster import QueueCluster
 from tests.model.queue_model import OUTCOMES, Claim, Offer, QueueModel, State
 from tests.model.queue_properties import invariants, step_checks
+from tests.model.spec_machine import Call, ModelStep, SpecMachine, awaited, rule_of
 
 PROTOCOL = QueueModel(
     workers=("ann", "ben", "cem"),
@@ -35,9 +36,6 @@ PROTOCOL = QueueModel(
     attempt_limit=1000,
     fresh_attempts=1,
 )
-
-Call = Callable[[], Awaitable[object]]
-ModelStep = tuple[str, tuple[object, ...]]
 
 ASKABLE = (
     "sync",
@@ -68,34 +66,12 @@ STEPS: Counter[str] = Counter()
 """Steps taken on Postgres in this run of the tests, by action."""
 
 
-def rule_of(action: str) -> Any:
-    """Make the rule of one action: wherever the model enables it, with any arguments that it enables."""
-
-    def perform(self: QueueMachine, data: st.DataObject) -> None:
-        self.patience -= action not in OUTCOMES
-        self.perform(action, *data.draw(st.sampled_from(self.enabled[action])))
-
-    def possible(self: QueueMachine) -> bool:
-        return action in self.enabled and (action in OUTCOMES or self.patience > 0)
-
-    perform.__name__ = action
-    return precondition(possible)(rule(data=st.data())(perform))
-
-
-class QueueMachine(RuleBasedStateMachine):
+class QueueMachine(SpecMachine[State]):
     """Takes the model through its actions."""
 
     model: ClassVar[QueueModel] = PROTOCOL
-    only: ClassVar[str | None] = None
-    """Check this property alone: shows that it catches what is broken by itself."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.state = self.model.init()
-        self.enabled: dict[str, list[tuple[object, ...]]] = {}
-        self.disabled: list[ModelStep] = []
-        self.patience = PATIENCE
-        self._look()
+    free = OUTCOMES
+    most_patience = PATIENCE
 
     enqueue = rule_of("enqueue")
     trigger = rule_of("trigger")
@@ -128,9 +104,6 @@ class QueueMachine(RuleBasedStateMachine):
         for s, offer in registered.items():
             self.perform("sync", s, offer)
             self.perform("enqueue", s)
-
-    def open(self) -> None:
-        """Get ready for the first step."""
 
     @rule(data=st.data(), steps=st.integers(3, 10))
     def work_goes_on(self, data: st.DataObject, steps: int) -> None:
@@ -231,10 +204,6 @@ class QueueMachine(RuleBasedStateMachine):
         """Return the jobs that a claim is given."""
         return possible[:limit]
 
-    def call(self, action: str, *arguments: object, **how: object) -> Call | None:  # noqa: ARG002
-        """Return what performs an action; None where there is only the model."""
-        return None
-
     def too_late(self, outcome: str, w: str, claim: Claim) -> Call | None:  # noqa: ARG002
         return None
 
@@ -247,45 +216,14 @@ class QueueMachine(RuleBasedStateMachine):
     def beaten(self, w: str) -> Call | None:  # noqa: ARG002
         return None
 
-    def perform(self, action: str, *arguments: object, **how: object) -> None:
-        """Take one step and check it; ``how`` is of no concern to the model."""
-        self.take([(action, arguments)], self.call(action, *arguments, **how))
+    def perform_drawn(self, action: str, *arguments: object) -> None:
+        self.patience -= action not in OUTCOMES
+        self.perform(action, *arguments)
 
-    def take(self, steps: Sequence[ModelStep], call: Call | None) -> None:
-        """Take steps that one call makes together, and check each; the last leads to what the call has reached."""
-        then = self.state
-        for i, (action, arguments) in enumerate(steps):
-            before = then
-            then = self.next(before, action, arguments)
-            reached = then if i + 1 < len(steps) else self.reach(then, call)
-            invariants(self.model, reached, self.only)
-            step_checks(self.model, before, action, arguments, reached, only=self.only)
-            if self.only in {None, "SameAsModel"}:
-                assert then == reached, "SameAsModel: the database and the model have parted"
-        if not steps:
-            assert then == self.reach(then, call), "SameAsModel: something happened where nothing could"
-        self.state = then
-        self._look()
-
-    def next(self, before: State, action: str, arguments: tuple[object, ...]) -> State:
-        """Return what one step of the model leads to."""
-        if currently_in_test_context():
-            event(action)
-        then: State | None = getattr(self.model, action)(before, *arguments)
-        assert then is not None, f"SameAsModel: {action}{arguments} is not enabled"
-        return then
-
-    def reach(self, then: State, call: Call | None) -> State:  # noqa: ARG002
-        """Perform the call, and return the state it really led to."""
-        return then
-
-    def _look(self) -> None:
-        self.enabled, self.disabled = {}, []
-        for action, arguments, then in self.model.attempts(self.state):
-            if then is None:
-                self.disabled.append((action, arguments))
-            else:
-                self.enabled.setdefault(action, []).append(arguments)
+    def check(self, before: State, step: ModelStep, then: State) -> None:
+        action, arguments = step
+        invariants(self.model, then, self.only)
+        step_checks(self.model, before, action, arguments, then, only=self.only)
 
 
 class PostgresQueueMachine(QueueMachine):
@@ -317,8 +255,7 @@ class PostgresQueueMachine(QueueMachine):
         """Check what the database did though the model does not enable it."""
         reached = self.observed()
         for arguments in steps:
-            invariants(self.model, reached, self.only)
-            step_checks(self.model, self.state, action, arguments, reached, only=self.only)
+            self.check(self.state, (action, arguments), reached)
         assert self.state == reached, f"SameAsModel: {action}{steps} is disabled, and changed something"
 
     def refused(self) -> list[ModelStep]:
@@ -372,7 +309,7 @@ class PostgresQueueMachine(QueueMachine):
 
     def reach(self, then: State, call: Call | None) -> State:  # noqa: ARG002
         if call is not None:
-            self.runner.run(_awaited(call))
+            self.runner.run(awaited(call))
         return self.observed()
 
     def observed(self) -> State:
@@ -380,10 +317,6 @@ class PostgresQueueMachine(QueueMachine):
         if currently_in_test_context():
             note(f"observed: {state}")
         return state
-
-
-async def _awaited(call: Call) -> None:
-    await call()
 
 
 @contextmanager

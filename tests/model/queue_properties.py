@@ -6,32 +6,13 @@ been read from a real database. What the spec says with ENABLED is asked of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
+from tests.model.properties import Invariant, StepProperty, check_all
 from tests.model.queue_model import FINAL, WAITING, Claim, Job, QueueModel, Row, State
 
 Arguments = tuple[object, ...]
-StateCheck = Callable[[QueueModel, State], Iterator[str]]
-StepCheck = Callable[[QueueModel, State, str, Arguments, State], Iterator[str]]
-
-
-@dataclass(frozen=True)
-class Invariant:
-    """A property of every state; ``check`` yields what contradicts it."""
-
-    name: str
-    promise: str
-    check: StateCheck
-
-
-@dataclass(frozen=True)
-class StepProperty:
-    """A property of every step; ``check`` yields what contradicts it."""
-
-    name: str
-    promise: str
-    check: StepCheck
 
 
 def ended(job: Job) -> bool:
@@ -509,10 +490,7 @@ def invariants(model: QueueModel, state: State, only: str | None = None) -> None
     Raises:
         AssertionError: Naming property and promise.
     """
-    for invariant in INVARIANTS:
-        if only in {None, invariant.name}:
-            for seen in invariant.check(model, state):
-                raise AssertionError(f"{invariant.name} ({invariant.promise}): {seen}")
+    check_all(INVARIANTS, model, state, only=only)
 
 
 def step_checks(
@@ -523,7 +501,4 @@ def step_checks(
     Raises:
         AssertionError: Naming property and promise.
     """
-    for step_property in STEP_PROPERTIES:
-        if only in {None, step_property.name}:
-            for seen in step_property.check(model, before, action, arguments, then):
-                raise AssertionError(f"{step_property.name} ({step_property.promise}): {action}: {seen}")
+    check_all(STEP_PROPERTIES, model, before, action, arguments, then, only=only, where=f"{action}: ")

@@ -7,37 +7,12 @@ as well have been read from a real database.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
+from tests.model.properties import Invariant, StepProperty, check_all
 from tests.model.spec_model import Model
 from tests.model.spec_state import Row, State
-
-StateCheck = Callable[[Model, State], Iterator[str]]
-StepCheck = Callable[[Model, State, str, State], Iterator[str]]
-
-
-@dataclass(frozen=True)
-class Invariant:
-    """A property of every state; ``check`` yields what contradicts it."""
-
-    name: str
-    promise: str
-    check: StateCheck
-
-
-@dataclass(frozen=True)
-class StepProperty:
-    """A property of every step; ``check`` yields what contradicts it.
-
-    Attributes:
-        sound_evaluator: Holds only where the evaluator returns nothing but chosen fires.
-    """
-
-    name: str
-    promise: str
-    check: StepCheck
-    sound_evaluator: bool = False
 
 
 def new_fires(before: State, then: State, s: str) -> list[int]:
@@ -358,10 +333,7 @@ def invariants(model: Model, state: State, only: str | None = None) -> None:
     Raises:
         AssertionError: Naming property and promise.
     """
-    for invariant in INVARIANTS:
-        if only in {None, invariant.name}:
-            for seen in invariant.check(model, state):
-                raise AssertionError(f"{invariant.name} ({invariant.promise}): {seen}")
+    check_all(INVARIANTS, model, state, only=only)
 
 
 def step_checks(model: Model, before: State, action: str, then: State, only: str | None = None) -> None:
@@ -373,7 +345,5 @@ def step_checks(model: Model, before: State, action: str, then: State, only: str
     Raises:
         AssertionError: Naming property and promise.
     """
-    for step_property in STEP_PROPERTIES:
-        if only in {None, step_property.name} and applies(model, step_property):
-            for seen in step_property.check(model, before, action, then):
-                raise AssertionError(f"{step_property.name} ({step_property.promise}): {action}: {seen}")
+    promised = [each for each in STEP_PROPERTIES if applies(model, each)]
+    check_all(promised, model, before, action, then, only=only, where=f"{action}: ")
