@@ -357,12 +357,19 @@ class TestRun:
             process.send_signal(signal.SIGINT)
             assert process.wait(2.0) == 128 + signal.SIGINT
 
-    def test_a_sync_handler_that_never_returns_does_not_keep_it(self, dsn: str, tmp_path: Path) -> None:
-        write_app(tmp_path, "def work(job): time.sleep(60)", shutdown_s=0.5)
+    @pytest.mark.parametrize(
+        "handler",
+        ["def work(job): time.sleep(60)", "async def work(job): await asyncio.to_thread(time.sleep, 60)"],
+        ids=["sync", "to_thread"],
+    )
+    def test_a_thread_that_never_returns_does_not_keep_it(self, dsn: str, tmp_path: Path, handler: str) -> None:
+        write_app(tmp_path, handler, shutdown_s=0.5)
         with commands.running("run", "app:client", "--dsn", dsn, cwd=tmp_path) as process:
             commands.eventually(lambda: "running" in states(dsn), "a job runs")
             process.send_signal(signal.SIGTERM)
-            assert process.wait(10.0) == 0
+            _, err = process.communicate(timeout=10.0)
+        assert process.returncode == 0
+        assert "a handler does not stop; its job is run again" in err
         assert "running" not in states(dsn)
 
     def test_an_async_handler_that_will_not_be_cancelled_does_not_keep_it(self, dsn: str, tmp_path: Path) -> None:

@@ -76,9 +76,6 @@ def run(
         except stopping.StoppedEarly:
             pass
         log.info("stopped")
-    if stopping.handlers_still_run():
-        log.warning("a handler does not stop; its job is run again")
-        stopping.end(0)
 
 
 async def _serve(client: Client, *, evaluate: bool, work: bool) -> None:

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ log = logging.getLogger(__name__)
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 LAST_CHANCE_S = 1.0
+THREADS = "awa_cron job"
+"""How the names of threads begin in which handlers, or parts of them, run."""
 
 
 class StoppedEarly(BaseException):
@@ -48,6 +51,8 @@ class GracefulStop:
             task = asyncio.current_task()
             loop = asyncio.get_running_loop()
             assert task is not None
+            pool = ThreadPoolExecutor(thread_name_prefix=THREADS)  # that of asyncio.to_thread
+            loop.set_default_executor(pool)
 
             def cancel() -> None:
                 loop.call_soon_threadsafe(task.cancel)
@@ -56,8 +61,8 @@ class GracefulStop:
             try:
                 await main
             finally:
-                if self._asked and await _handlers_stay():
-                    # The loop would wait for them for ever.
+                if self._asked and (await _handlers_stay() or _threads_stay(pool)):
+                    # The loop and the interpreter would wait for them for ever.
                     log.warning("a handler does not stop; its job is run again")
                     self._last_words()
                     end(0)
@@ -99,12 +104,10 @@ async def _handlers_stay() -> bool:
     return bool(stay)
 
 
-def handlers_still_run() -> bool:
-    """Tell whether a sync handler outlived its time; the interpreter would wait for its thread for ever."""
-    return any(
-        thread.name.startswith("awa_cron job") and thread.is_alive() and _busy(thread)
-        for thread in threading.enumerate()
-    )
+def _threads_stay(pool: ThreadPoolExecutor) -> bool:
+    """Tell whether a sync handler, or what an async one has given to a thread, outlived its time."""
+    pool.shutdown(wait=False, cancel_futures=True)
+    return any(_busy(thread) for thread in threading.enumerate() if thread.name.startswith(THREADS))
 
 
 def _busy(thread: threading.Thread) -> bool:
