@@ -17,8 +17,8 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from awa_cron import telemetry
-from awa_cron.errors import DatabaseError
-from awa_cron.model import Job, JobState
+from awa_cron.errors import DatabaseError, InvalidArgs
+from awa_cron.model import Job, JobState, Unreadable
 from awa_cron.outcomes import Cancel, RetryAfter, Snooze
 from awa_cron.settling import Failed, Outcome, Settler
 from awa_cron.typed import Reader
@@ -29,6 +29,8 @@ Handler: TypeAlias = Callable[[Job], object]
 log = logging.getLogger(__name__)
 
 MAX_ERROR_CHARACTERS = 10_000
+SAID = (Snooze, RetryAfter, Cancel)
+"""What a handler may say instead of nothing."""
 STOP_GRACE_S = 5.0
 """How long a handler that was told to stop may take, before the outcome is written without it."""
 
@@ -147,26 +149,30 @@ class Attempt:
         """Run the handler, and return what becomes of the job; whatever it raises, it takes no others along."""
         job, task = self.job, self._task
         try:
+            _check_readable(job)
             if task.read is not None:
                 job = dataclasses.replace(job, args=task.read(job.args))
             if task.in_loop:
                 said = await task.handler(job)  # type: ignore[misc]
             else:
                 said = await self._call_in_thread(job)
+            return _outcome(said)
         except BaseException as error:  # a handler that exits has failed; it must not take the worker along
             if not job.cancellation.is_set():
                 log.exception("attempt failed", extra=self._fields())
             text = "".join(traceback.format_exception(error))[-MAX_ERROR_CHARACTERS:]
             return Failed({"error": _told(error)[:MAX_ERROR_CHARACTERS], "traceback": text})
-        return said if isinstance(said, (Snooze, RetryAfter, Cancel)) else None
 
     async def _call_in_thread(self, job: Job) -> object:
         self._in_thread = True
         called = asyncio.get_running_loop().run_in_executor(self._crew.threads, _called, self._task.handler, job)
         outcome = await called
         self._in_thread = False
-        if isinstance(outcome, BaseException):
-            raise outcome
+        if isinstance(outcome, _Raised):
+            raise outcome.error
+        if inspect.iscoroutine(outcome) and self._reason is not None:
+            outcome.close()  # told to stop before it began
+            return None
         return await outcome if inspect.isawaitable(outcome) else outcome
 
     async def _settle(self, outcome: Outcome) -> None:
@@ -202,6 +208,19 @@ class Attempt:
         return {"job": job.id, "kind": job.kind, "attempt": job.attempt, "schedule": job.cron_name}
 
 
+def _outcome(said: object) -> Outcome:
+    """Return what a handler has said; whatever else it returns, it is done."""
+    if isinstance(said, type) and issubclass(said, SAID):
+        raise TypeError(f"the handler returned the class {said.__name__}: return {said.__name__}(…)")
+    return said if isinstance(said, SAID) else None
+
+
+def _check_readable(job: Job) -> None:
+    for what, value in (("args", job.args), ("metadata", job.metadata)):
+        if isinstance(value, Unreadable):
+            raise InvalidArgs(f"the {what} of job {job.id} cannot be read: {value.reason}")
+
+
 async def _uncancelled() -> None:
     """Take back what was asked of this task while the handler had it: the outcome is still to be written."""
     task = asyncio.current_task()
@@ -213,17 +232,22 @@ async def _uncancelled() -> None:
             pass
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Raised:
+    error: BaseException
+
+
 def _called(handler: Handler, job: Job) -> object:
     """Call a sync handler in its thread; what it raises is handed back, since a future refuses StopIteration."""
     try:
         return handler(job)
     except BaseException as error:  # noqa: BLE001
-        return error
+        return _Raised(error)
 
 
 def _told(error: BaseException) -> str:
     """Return an error in one line, also one whose own text fails."""
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception:  # noqa: BLE001
+    except BaseException:  # noqa: BLE001
         return type(error).__name__

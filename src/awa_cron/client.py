@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import logging
 import os
 import secrets
@@ -19,6 +20,7 @@ from awa_cron.attempt import Handler, Task
 from awa_cron.errors import DatabaseError, InvalidArgs, InvalidArgument, InvalidSchedule
 from awa_cron.model import Job, MissedFirePolicy, Schedule
 from awa_cron.operating import FigureVerbs, InsightVerbs, JobVerbs, KeepingVerbs, ScheduleVerbs, TimelineVerbs
+from awa_cron.registration import NewJob
 from awa_cron.scheduler import Scheduler
 from awa_cron.settings import Settings
 from awa_cron.worker import Worker
@@ -161,6 +163,11 @@ class Client(ScheduleVerbs, InsightVerbs, TimelineVerbs, FigureVerbs, JobVerbs, 
 
         return register
 
+    def _check_job(self, job: NewJob) -> None:
+        misfit = _misfit(job.args_json, self._tasks.get(job.kind))
+        if misfit is not None:
+            raise InvalidArgument(f"job: {misfit}")
+
     @property
     def schedules(self) -> tuple[Schedule, ...]:
         """What this process registers."""
@@ -245,6 +252,8 @@ def _check_handler(kind: str, handler: object) -> None:
 def _queues(queues: Sequence[str] | Mapping[str, int]) -> list[str] | dict[str, int]:
     if isinstance(queues, str) or not isinstance(queues, (Sequence, Mapping)):
         raise InvalidArgument(f"queues is {queues!r}: it must be a list of names, or a dict of names and numbers")
+    if not queues:
+        raise InvalidArgument(f"queues is {queues!r}: name one at least, or pass None for all of them")
     names = [registration.label(queue, "queue") for queue in queues]
     if not isinstance(queues, Mapping):
         return names
@@ -254,10 +263,18 @@ def _queues(queues: Sequence[str] | Mapping[str, int]) -> list[str] | dict[str, 
     return dict(queues)
 
 
-def _check_args(schedule: Schedule, task: Task | None) -> None:
-    """Refuse a schedule whose every job would fail."""
+def _misfit(args_json: str, task: Task | None) -> InvalidArgs | None:
+    """Return why the handler of this process, if there is one, cannot take arguments."""
     if task is not None and task.read is not None:
         try:
-            task.read(schedule.args)
+            task.read(json.loads(args_json))
         except InvalidArgs as error:
-            raise InvalidSchedule(f"schedule {schedule.name!r}: {error}") from None
+            return error
+    return None
+
+
+def _check_args(schedule: Schedule, task: Task | None) -> None:
+    """Refuse a schedule whose every job would fail."""
+    misfit = _misfit(schedule.args_json, task)
+    if misfit is not None:
+        raise InvalidSchedule(f"schedule {schedule.name!r}: {misfit}")

@@ -8,7 +8,7 @@ AwaCronError
 ├── ScheduleNotFound                  an operator named a schedule that has no row
 ├── DeadJobNotFound                   an operator named a job that is not dead
 ├── AttemptCancelled                  raised in a handler that asked whether to go on, and is to stop
-├── InvalidArgs (ValueError)          a job's arguments do not fit the type that its handler takes
+├── InvalidArgs (ValueError)          a job's arguments cannot be read, or do not fit the type of its handler
 ├── StoredScheduleInvalid             a row of cron_jobs that cannot be evaluated
 ├── LeadershipLost                    this instance no longer holds the leader's lock
 ├── SchemaMismatch                    the schema is not ours, not migrated, or too new
@@ -59,7 +59,7 @@ class AttemptCancelled(AwaCronError):
 
 
 class InvalidArgs(AwaCronError, ValueError):
-    """Arguments that do not fit the type that the handler of their kind takes."""
+    """Arguments that cannot be read, or do not fit the type that the handler of their kind takes."""
 
 
 class StoredScheduleInvalid(AwaCronError):

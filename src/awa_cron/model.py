@@ -185,6 +185,18 @@ class Dropped:
     last: datetime
 
 
+class Unreadable(dict[str, str]):
+    """Stands for stored JSON that Python cannot read, as rows written by hand can hold, and says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(unreadable=reason)
+
+    @property
+    def reason(self) -> str:
+        """Why it cannot be read."""
+        return self["unreadable"]
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Job(Generic[Args]):
     """A job as its handler sees it.

@@ -11,7 +11,7 @@ import json
 import math
 import unicodedata
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from typing import Any
 
 from awa_cron import cronexpr
@@ -116,7 +116,7 @@ def job(
             max_attempts=_integer(max_attempts, "max_attempts", 1, 1000),
             tags=_tags(tags),
             metadata_json=_metadata({} if metadata is None else metadata),
-            run_at=None if run_at is None else aware(run_at, "run_at"),
+            run_at=None if run_at is None else _run_at(run_at),
             deadline_s=deadline(deadline_s),
         )
     except InvalidSchedule as error:
@@ -170,6 +170,15 @@ def deadline(value: object) -> float | None:
             f"deadline_s is {_shown(value)}: it must be a number of seconds above 0, at most a year, or None"
         )
     return float(value)  # type: ignore[arg-type]
+
+
+def _run_at(value: datetime) -> datetime:
+    # Postgres has more years than Python, and the driver takes Python's first and last instants for infinities.
+    if isinstance(value, datetime) and not MINYEAR + 1 <= value.year <= MAXYEAR - 1:
+        raise InvalidArgument(
+            f"run_at is {value!r}: it must be in the years {MINYEAR + 1} to {MAXYEAR - 1}, or None for now"
+        )
+    return aware(value, "run_at")
 
 
 def _priority(value: object) -> int:

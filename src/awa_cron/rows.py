@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping
-from datetime import MAXYEAR, datetime
+from datetime import MAXYEAR, UTC, datetime
 from operator import itemgetter
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from awa_cron.model import (
     Schedule,
     ScheduleState,
     StoredSchedule,
+    Unreadable,
 )
 from awa_cron.registration import MAX_NAME_LENGTH, MAX_TAGS
 
@@ -141,8 +142,8 @@ def stored_schedule(row: Row) -> StoredSchedule:
         | {
             "next_fire_at": _next_fire(row),
             "broken": firing.problem(schedule_state(row)) or _refused(row),
-            "args": json.loads(row["args"]),
-            "metadata": json.loads(row["metadata"]),
+            "args": _json(row["args"]),
+            "metadata": _json(row["metadata"]),
             "tags": tuple(row["tags"]),
         }
     )
@@ -169,15 +170,15 @@ def job(row: Row) -> Job:
         id=row["id"],
         kind=row["kind"],
         queue=row["queue"],
-        args=json.loads(row["args"]),
+        args=_json(row["args"]),
         state=JobState(row["state"]),
         priority=row["priority"],
         attempt=row["attempt"],
         max_attempts=row["max_attempts"],
-        run_at=row["run_at"],
-        created_at=row["created_at"],
+        run_at=_zoned(row["run_at"]),
+        created_at=_zoned(row["created_at"]),
         tags=tuple(row["tags"]),
-        metadata=json.loads(row["metadata"]),
+        metadata=_json(row["metadata"]),
         deadline_s=row["deadline_s"],
     )
 
@@ -188,12 +189,18 @@ def dead_job(row: Row) -> DeadJob:
     return DeadJob(
         **values
         | {
-            "args": json.loads(row["args"]),
-            "metadata": json.loads(row["metadata"]),
+            "args": _json(row["args"]),
+            "metadata": _json(row["metadata"]),
             "tags": tuple(row["tags"]),
-            "errors": tuple(json.loads(row["errors"])),
+            "errors": errors(row),
         }
     )
+
+
+def errors(row: Row) -> tuple[dict[str, Any], ...]:
+    """Return what the failed attempts of a job have left, oldest first."""
+    read = _json(row["errors"])
+    return (read,) if isinstance(read, Unreadable) else tuple(read)
 
 
 def event(row: Row) -> Event:
@@ -204,6 +211,19 @@ def event(row: Row) -> Event:
         | {
             "fires": tuple(row["fires"]),
             "job_ids": tuple(row["job_ids"]),
-            "details": json.loads(row["details"]),
+            "details": _json(row["details"]),
         }
     )
+
+
+def _json(text: str) -> Any:
+    """Return a JSON value; one that Python refuses must not hide the rest of its row, or other rows."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return Unreadable(str(error))
+
+
+def _zoned(instant: datetime) -> datetime:
+    """Return an instant with its zone, which the driver's values for the infinities lack."""
+    return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)

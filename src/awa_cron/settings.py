@@ -30,7 +30,8 @@ class Settings:
             purges them.
         keep_events_s: Events are kept this long, but those that are still asked; None for ever.
         purge_interval_s: The leader deletes what is older this often.
-        shutdown_timeout_s: Running handlers get this long to finish; then they are cancelled.
+        shutdown_timeout_s: Running handlers get this long to finish; then they are cancelled, and those that ignore
+            it are left behind some ten seconds later.
     """
 
     evaluate_interval_s: float = 1.0

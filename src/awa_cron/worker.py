@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from awa_cron import queue_actions
@@ -17,7 +17,7 @@ from awa_cron.attempt import STOP_GRACE_S, Attempt, Crew, Task
 from awa_cron.database import Database
 from awa_cron.errors import DatabaseError
 from awa_cron.settling import Settler
-from awa_cron.sql import DRIVER_ERRORS, told
+from awa_cron.sql import DRIVER_ERRORS, Connection, told
 
 log = logging.getLogger(__name__)
 
@@ -127,6 +127,11 @@ class Worker:
 
     async def _claim_from(self, queues: list[str] | None, limit: int) -> int:
         async with self._database.session() as connection:
+            return await _uninterrupted(self._begin(connection, queues, limit))
+
+    async def _begin(self, connection: Connection, queues: list[str] | None, limit: int) -> int:
+        """Claim, and begin what was claimed: a worker that stops meanwhile still knows every job it has."""
+        async with asyncio.timeout(self._database.settings.statement_timeout_s):
             claimed = await queue_actions.claim(
                 connection,
                 self._database.schema,
@@ -135,9 +140,8 @@ class Worker:
                 limit=limit,
                 worker=self._actor,
             )
-            # No await between the claim and this: a cancelled worker knows every job it has.
-            for job in claimed:
-                self._running[job.id, job.attempt] = Attempt(job, self._tasks[job.kind], self._crew)
+        for job in claimed:
+            self._running[job.id, job.attempt] = Attempt(job, self._tasks[job.kind], self._crew)
         return len(claimed)
 
     def _returned(self) -> None:
@@ -233,8 +237,18 @@ class Worker:
             log.error("handlers that do not stop", extra={"jobs": sorted(job for job, _ in self._running)})
         for attempt in self._running.values():
             attempt.abandon()
-        await _wait((attempt.ending for attempt in self._running.values()), STOP_GRACE_S)
+        await _wait((attempt.ending for attempt in self._running.values()), self._crew.grace_s)
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+async def _uninterrupted(doing: Coroutine[None, None, int]) -> int:
+    """Await what has to be known to its end; a cancellation is heard after it, and before its errors."""
+    task = asyncio.create_task(doing)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.gather(task, return_exceptions=True)
+        raise
 
 
 async def _wait(tasks: Iterable[asyncio.Task[None]], timeout_s: float) -> None:

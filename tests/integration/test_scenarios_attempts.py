@@ -11,6 +11,7 @@ import pytest
 
 from awa_cron import queue_actions
 from awa_cron.model import Job, JobState
+from awa_cron.outcomes import Cancel, Snooze
 from awa_cron.settings import Settings
 from awa_cron.settling import retry_delay_s
 from awa_cron.sql import Schema
@@ -59,12 +60,23 @@ async def test_p27_a_failing_handler_is_retried_until_its_budget_is_used_up(dsn:
         TimeoutError,
         lambda: RuntimeError("x" * 100_000),
         lambda: Odd("x"),
+        lambda: Interrupting("x"),
         lambda: SystemExit(3),
         KeyboardInterrupt,
         GeneratorExit,
         StopIteration,
     ],
-    ids=["cancelled", "timeout", "long", "unprintable", "exit", "interrupt", "generator exit", "stop iteration"],
+    ids=[
+        "cancelled",
+        "timeout",
+        "long",
+        "unprintable",
+        "interrupting",
+        "exit",
+        "interrupt",
+        "generator exit",
+        "stop iteration",
+    ],
 )
 @pytest.mark.parametrize("kind", ["async", "sync"])
 async def test_p27_whatever_a_handler_raises_the_worker_goes_on(
@@ -88,6 +100,74 @@ async def test_p27_whatever_a_handler_raises_the_worker_goes_on(
     assert len(row["errors"][0]) < 50_000
 
 
+@pytest.mark.parametrize("kind", ["async", "sync"])
+@pytest.mark.parametrize(
+    ("said", "state"), [(ValueError("only returned"), "completed"), (Snooze, "retryable"), (Cancel, "retryable")]
+)
+async def test_an_error_that_is_returned_is_none_and_a_class_that_is_returned_is_one(
+    dsn: str, connection: Session, said: object, state: str, kind: str
+) -> None:
+    async def on_the_loop(_: Job) -> object:
+        return said
+
+    job_id = await insert_job(connection)
+    async with a_worker(dsn, on_the_loop if kind == "async" else lambda _: said):
+        row = await reaches(connection, job_id, state)
+    if state == "retryable":
+        assert "return Snooze(" in row["errors"][0] or "return Cancel(" in row["errors"][0]
+
+
+async def test_a_coroutine_that_comes_after_the_deadline_is_not_begun(dsn: str, connection: Session) -> None:
+    begun: list[int] = []
+
+    async def later(job: Job) -> None:
+        begun.append(job.id)
+
+    def handler(job: Job) -> object:
+        job.cancellation.wait(10)
+        return later(job)
+
+    job_id = await insert_job(connection, deadline_s=0.2)
+    async with a_worker(dsn, handler):
+        row = await reaches(connection, job_id, "retryable")
+        assert "deadline" in row["errors"][0]
+    assert [] == begun
+
+
+UNREADABLE = {
+    "nested": {"args": "[" * 3_000 + "]" * 3_000},
+    "digits": {"args": "9" * 5_000},
+    "metadata": {"metadata": '{"n": ' + "9" * 5_000 + "}"},
+}
+"""What Postgres stores, and Python does not read."""
+
+
+@pytest.mark.parametrize("what", sorted(UNREADABLE))
+async def test_a_job_that_cannot_be_read_fails_alone(dsn: str, connection: Session, what: str) -> None:
+    bad = await insert_job(connection, **UNREADABLE[what])
+    good = [await insert_job(connection, max_attempts=1) for _ in range(3)]
+    ran: list[int] = []
+    async with a_worker(dsn, lambda job: ran.append(job.id)):
+        for job_id in good:
+            await reaches(connection, job_id, "completed")
+        row = await reaches(connection, bad, "retryable")
+    assert "cannot be read" in row["errors"][0]
+    assert good == sorted(ran)
+
+
+@pytest.mark.parametrize("run_at", ["-infinity", "4000-01-01 BC"])
+@pytest.mark.parametrize("column", ["run_at", "created_at"])
+async def test_a_job_of_a_year_that_python_has_not_runs_all_the_same(
+    dsn: str, connection: Session, column: str, run_at: str
+) -> None:
+    odd = await insert_job(connection)
+    await connection.execute(f"UPDATE awa.jobs SET {column} = '{run_at}' WHERE id = {odd}")
+    jobs = [odd] + [await insert_job(connection, max_attempts=1) for _ in range(3)]
+    done = f"SELECT count(*) = 4 FROM awa.jobs WHERE state = 'completed' AND id IN {tuple(jobs)}"
+    async with a_worker(dsn, lambda job: f"{job!r} {job.run_at.isoformat()}"):
+        await wait_until(lambda: connection.fetchval(done), "all have run")
+
+
 @pytest.mark.parametrize(("then_waits", "state"), [(False, "completed"), (True, "retryable")])
 async def test_a_handler_that_cancels_its_own_task_harms_nobody_else(
     dsn: str, connection: Session, then_waits: bool, state: str, caplog: pytest.LogCaptureFixture
@@ -109,6 +189,11 @@ async def test_a_handler_that_cancels_its_own_task_harms_nobody_else(
 class Odd(Exception):
     def __str__(self) -> str:
         raise ValueError("an error that cannot be shown")
+
+
+class Interrupting(Exception):
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
 
 
 def test_p27_the_backoff_grows_and_is_bounded() -> None:
@@ -205,6 +290,38 @@ async def test_cancelling_a_worker_lets_its_handlers_finish(dsn: str, connection
         waiting = await insert_job(connection, run_at=datetime.now(UTC) + timedelta(seconds=60))
     assert ["async"] == finished, "drained"
     assert ["completed", "available"] == [(await job_row(connection, each))["state"] for each in (job_id, waiting)]
+
+
+async def test_a_worker_that_stops_while_it_claims_still_runs_what_it_has_claimed(
+    dsn: str, connection: Session
+) -> None:
+    ran: list[int] = []
+
+    async def handler(job: Job) -> None:
+        ran.append(job.id)
+
+    await connection.execute(
+        """
+        CREATE FUNCTION claims_slowly() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            PERFORM pg_sleep(0.3);
+            RETURN NEW;
+        EXCEPTION WHEN query_canceled THEN
+            RETURN NEW;  -- too late: it commits
+        END
+        $$;
+        CREATE TRIGGER claims_slowly BEFORE UPDATE ON awa.jobs FOR EACH ROW
+            WHEN (NEW.state = 'running' AND OLD.state = 'available') EXECUTE FUNCTION claims_slowly()
+        """
+    )
+    jobs = [await insert_job(connection, max_attempts=1) for _ in range(2)]
+    async with a_worker(dsn, handler):
+        await wait_until(
+            lambda: connection.fetchval("SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"),
+            "it claims",
+        )
+    assert ["completed"] * 2 == [(await job_row(connection, job))["state"] for job in jobs]
+    assert jobs == sorted(ran)
 
 
 async def test_a_handler_that_takes_too_long_is_cancelled_and_its_job_waits_again(

@@ -319,7 +319,9 @@ async def test_of_two_queues_that_share_the_places_both_get_some(dsn: str, conne
     assert {"a", "b"} == set(order[:4])
 
 
-@pytest.mark.parametrize("queues", ["email", 5, {"email": 0}, {"email": True}, {"email": "2"}, {" ": 1}, [""]])
+@pytest.mark.parametrize(
+    "queues", ["email", 5, [], {}, [""], {"email": 0}, {"email": True}, {"email": "2"}, {"": 1}]
+)
 def test_queues_that_cannot_be_worked_on_are_refused(queues: object) -> None:
     with pytest.raises(ValueError, match="queue"):
         awa_cron.Client(queues=queues)  # type: ignore[arg-type]
@@ -373,9 +375,11 @@ async def test_a_typed_handler_gets_its_type_and_a_misfit_fails_with_the_reason(
     async with client:
         task = asyncio.ensure_future(client.run_forever(evaluate=False))
         good = await client.enqueue("greet", Greeting("you", 2))
-        bad = await client.enqueue("greet", {"to": 5})
+        bad = await insert_job(connection, kind="greet", args='{"to": 5}')
         await reaches(connection, good.id, "completed")
-        row = await reaches(connection, bad.id, "retryable")
+        row = await reaches(connection, bad, "retryable")
         task.cancel()
+        with pytest.raises(InvalidArgument, match="job: args of kind 'greet' are no Greeting"):
+            await client.enqueue("greet", {"to": 5})
     assert [Greeting("you", 2)] == seen
     assert "args of kind 'greet' are no Greeting: args.to is 5, not str" in row["errors"][0]

@@ -369,6 +369,8 @@ async def test_a_job_of_the_callers_transaction_comes_with_its_commit(dsn: str, 
         ({"metadata": {"cron_name": "s"}}, "cron_name"),
         ({"run_at": datetime(2026, 1, 1)}, "run_at"),  # noqa: DTZ001
         ({"run_at": "tomorrow"}, "run_at"),
+        ({"run_at": datetime.min.replace(tzinfo=UTC)}, "years 2 to 9998"),
+        ({"run_at": datetime.max.replace(tzinfo=UTC)}, "years 2 to 9998"),
         ({"deadline_s": 0}, "deadline_s"),
         ({"connection": object()}, "asyncpg"),
     ],

@@ -138,6 +138,29 @@ async def test_d09_operators_can_act_on_a_broken_row(dsn: str, connection: Sessi
             ]
 
 
+async def test_d09_json_that_python_does_not_read_hides_no_other_row(dsn: str, connection: Session) -> None:
+    deep, digits = "[" * 3_000 + "]" * 3_000, "9" * 5_000
+    await write_row(connection, "deep", last_enqueued_at=T, args=deep)
+    await write_row(connection, "good", last_enqueued_at=T)
+    for args, error in ((digits, '{"error": "x"}'), ("{}", f'{{"error": {digits}}}'), ("{}", '{"error": "x"}')):
+        await connection.execute(
+            "INSERT INTO awa.jobs (kind, args, errors, state, metadata, finalized_at)"
+            """ VALUES ('work', $1, ARRAY[$2::jsonb], 'failed', '{"cron_name": "good"}', now())""",
+            args,
+            error,
+        )
+    async with awa_cron.Client(dsn) as client:
+        listed = {view.name: view.schedule for view in await client.overview()}
+        dead = await client.list_dead()
+        jobs = await client.jobs_of("good")
+    assert "unreadable" in listed["deep"].args
+    assert {} == listed["good"].args
+    assert [{}, {}] == [job.args for job in dead[:2]]
+    assert "digits" in dead[2].args["unreadable"]
+    assert ["error", "unreadable", "error"] == [next(iter(job.errors[0])) for job in dead]
+    assert [job.errors for job in dead] == [job.errors for job in jobs]
+
+
 async def test_d09_code_repairs_a_broken_row(dsn: str, connection: Session) -> None:
     await write_broken(connection)
     repairs = [schedule(name, "30 * * * *") for name in BROKEN]

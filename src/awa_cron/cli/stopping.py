@@ -63,7 +63,7 @@ class GracefulStop:
             finally:
                 if self._asked and (await _handlers_stay() or _threads_stay(pool)):
                     # The loop and the interpreter would wait for them for ever.
-                    log.warning("a handler does not stop; its job is run again")
+                    log.warning("a handler does not stop, and is left behind")
                     self._last_words()
                     end(0)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -260,7 +259,7 @@ def job_view(row: rows.Row) -> JobView:
         **values,
         state=JobState(row["state"]),
         fire_time=_labelled(row["fire_label"]),
-        errors=tuple(json.loads(row["errors"])),
+        errors=rows.errors(row),
     )
 
 

@@ -14,6 +14,7 @@ from awa_cron.errors import DeadJobNotFound, InvalidArgument, InvalidSchedule
 from awa_cron.model import Cancelled, DeadJob, Job, Queue, aware
 from awa_cron.operating.connected import Connected, found, label_of
 from awa_cron.queue_actions import MAX_ATTEMPTS, Selection
+from awa_cron.registration import NewJob
 from awa_cron.sql import Connection
 
 
@@ -50,7 +51,8 @@ class JobVerbs(Connected):
                 and when that commits. The client need not be entered. None for one of the client's.
 
         Raises:
-            InvalidArgument: A value cannot be used; the message says which.
+            InvalidArgument: A value cannot be used, or the handler that is registered here takes other arguments;
+                the message says which.
             DatabaseError: The server refused; inside a transaction of the caller's, that is aborted.
         """
         job = registration.job(
@@ -64,12 +66,16 @@ class JobVerbs(Connected):
             run_at=run_at,
             deadline_s=deadline_s,
         )
+        self._check_job(job)
         if connection is not None:
             if not isinstance(connection, (asyncpg.Connection, asyncpg.pool.PoolConnectionProxy)):
                 raise InvalidArgument(f"connection is a {type(connection).__name__}: it must be asyncpg's")
             return await queue_actions.submit(connection, self.schema, job, clock=self._now())
         async with self._connected().session() as session:
             return await queue_actions.submit(session, self.schema, job, clock=self._now())
+
+    def _check_job(self, job: NewJob) -> None:
+        """Refuse a job that could only fail, as far as is known here."""
 
     async def cancel_jobs(self, cron_name: str, *, running: bool = False, by: str | None = None) -> Cancelled:
         """Cancel a schedule's jobs that have not begun, be the schedule paused, removed or neither.

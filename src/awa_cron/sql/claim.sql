@@ -53,5 +53,6 @@ SET state = 'running', attempt = j.attempt + 1, attempted_at = clock.now, heartb
 FROM claimable, clock
 WHERE j.id = claimable.id
 RETURNING
-    j.id, j.kind, j.queue, j.args::text AS args, j.state, j.priority, j.attempt, j.max_attempts, j.run_at,
-    j.created_at, j.tags, j.metadata::text AS metadata, j.deadline_s
+    j.id, j.kind, j.queue, j.args::text AS args, j.state, j.priority, j.attempt, j.max_attempts,
+    awa.readable(j.run_at) AS run_at, awa.readable(j.created_at) AS created_at, j.tags, j.metadata::text AS metadata,
+    j.deadline_s

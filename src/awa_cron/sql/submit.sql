@@ -14,5 +14,6 @@ SELECT
     $4::smallint, $5::smallint, $6::text[], $7::jsonb, coalesce($8::timestamptz, clock.now), clock.now, $9::float8
 FROM clock
 RETURNING
-    j.id, j.kind, j.queue, j.args::text AS args, j.state, j.priority, j.attempt, j.max_attempts, j.run_at,
-    j.created_at, j.tags, j.metadata::text AS metadata, j.deadline_s
+    j.id, j.kind, j.queue, j.args::text AS args, j.state, j.priority, j.attempt, j.max_attempts,
+    awa.readable(j.run_at) AS run_at, awa.readable(j.created_at) AS created_at, j.tags, j.metadata::text AS metadata,
+    j.deadline_s
