@@ -31,36 +31,11 @@ LIMIT_S = 600
 
 def main() -> int:
     """Read the command line, measure, and report."""
-    parser = argparse.ArgumentParser(
-        prog="scripts/bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--quick", action="store_true", help="small numbers, in under a minute")
-    parser.add_argument("--only", action="append", metavar="CASE", help="this case only; repeatable")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here too")
-    parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="measure nothing; take these")
-    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.*")
-    options = parser.parse_args()
+    options, results = _asked()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # or the server would outlive us
-    if options.json:
-        try:  # now, and not when all is measured
-            options.json.open("a").close()
-        except OSError as error:
-            parser.error(f"--json {options.json} cannot be written: {error.strerror}")
-    if options.source:
-        if options.only:
-            parser.error("--only says what to measure, and with --from nothing is measured: leave one out")
-        try:
-            results = json.loads(options.source.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            parser.error(f"--from {options.source} is not what --json has written: {error}")
-    else:
-        measurements = list(plan.quick() if options.quick else plan.full())
-        cases = {each.case for each in measurements}
-        if unknown := sorted(set(options.only or ()) - cases):
-            parser.error(f"--only {unknown[0]}: it is one of {', '.join(sorted(cases))}")
+    if results is None:
         with place.server() as dsn:
-            chosen = [each for each in measurements if not options.only or each.case in options.only]
-            results = {"quick": options.quick} | run(dsn, chosen)
+            results = {"quick": options.quick} | run(dsn, options.chosen)
     if options.json:
         options.json.write_text(report.as_json(results), encoding="utf-8")
     if options.write:
@@ -70,6 +45,41 @@ def main() -> int:
     for each in failed:
         print(f"scripts/bench: {each['case']} ({each['variant']}): {each['problem']}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _asked() -> tuple[argparse.Namespace, dict[str, Any] | None]:
+    """Return the options, with the measurements that are ``chosen``, and the results that are taken instead."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="small numbers, in under a minute")
+    parser.add_argument("--only", action="append", metavar="CASE", help="this case only; repeatable")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here too")
+    parser.add_argument("--from", dest="source", type=Path, metavar="FILE", help="measure nothing; take these")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.*")
+    options = parser.parse_args()
+    if options.quick and options.write:
+        parser.error("--quick measures small numbers, and --write publishes: leave one out")
+    if options.source and options.only:
+        parser.error("--only says what to measure, and with --from nothing is measured: leave one out")
+    measurements = list(plan.quick() if options.quick else plan.full())
+    cases = {each.case for each in measurements}
+    if unknown := sorted(set(options.only or ()) - cases):
+        parser.error(f"--only {unknown[0]}: it is one of {', '.join(sorted(cases))}")
+    options.chosen = [each for each in measurements if not options.only or each.case in options.only]
+    results = None
+    if options.source:
+        try:
+            results = json.loads(options.source.read_text(encoding="utf-8"))
+            report.tables(results)
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            parser.error(f"--from {options.source} is not what --json has written: {error!r}")
+    if options.json:
+        try:  # now, and not when all is measured
+            options.json.open("a").close()
+        except OSError as error:
+            parser.error(f"--json {options.json} cannot be written: {error.strerror}")
+    return options, results
 
 
 def run(dsn: str, measurements: Iterable[Measurement]) -> dict[str, Any]:

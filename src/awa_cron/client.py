@@ -232,7 +232,11 @@ class Client(ScheduleVerbs, InsightVerbs, TimelineVerbs, FigureVerbs, JobVerbs, 
             )
         if found["lacking"]:
             lacking = ", ".join(found["lacking"])
-            raise DatabaseError(f"run: the role lacks rights in schema {self.schema.name!r}: {lacking}")
+            roles = " and ".join(f"PREFIX_{part}" for part in parts)
+            raise DatabaseError(
+                f"run: the role lacks rights in schema {self.schema.name!r}: {lacking};"
+                f" here it needs {roles} of `awa-cron grants`"
+            )
 
 
 def _check_handler(kind: str, handler: object) -> None:

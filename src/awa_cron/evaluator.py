@@ -18,6 +18,7 @@ from awa_cron.database import Database
 from awa_cron.errors import DatabaseError
 from awa_cron.firing import Evaluated
 from awa_cron.model import FrozenFires, Kind, NotedNext, ScheduleState
+from awa_cron.quarantine import Quarantine
 from awa_cron.sql import refuses_content
 
 log = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ class Evaluator:
         self._actor = actor
         self._clock = clock
         self._reported: dict[Kind, dict[str, str]] = {}
+        self._quarantines = {kind: Quarantine() for kind in Kind}
 
     async def make_pass(
         self,
@@ -79,6 +81,8 @@ class Evaluator:
         broken: dict[str, str] = {}
         writing: deque[asyncio.Task[dict[str, str]]] = deque()
         last: ScheduleState | None = None
+        quarantine = self._quarantines[kind]
+        quarantine.begin_pass()
         try:
             while True:
                 started = time.monotonic()
@@ -90,7 +94,7 @@ class Evaluator:
                 broken |= {each.name: str(error) for each, error in evaluated.broken}
                 if len(writing) == WRITERS:
                     broken |= await writing.popleft()
-                writing.append(asyncio.create_task(self._write(evaluated), name="awa_cron write"))
+                writing.append(asyncio.create_task(self._write(evaluated, quarantine), name="awa_cron write"))
                 if len(state.schedules) < page_size:
                     break
                 last = state.schedules[-1]
@@ -125,9 +129,14 @@ class Evaluator:
                 since = time.monotonic()
         return whole
 
-    async def _write(self, evaluated: Evaluated) -> dict[str, str]:
+    async def _write(self, evaluated: Evaluated, quarantine: Quarantine) -> dict[str, str]:
         """Enqueue and note; return the schedules whose jobs are refused, with the reasons."""
-        refused = await self._enqueue(evaluated.frozen)
+        admitted = quarantine.admit(evaluated.frozen)
+        refused = admitted.left
+        for batch in (admitted.fresh, admitted.retried):
+            found = await self._enqueue(batch)
+            quarantine.learn(batch, found)
+            refused |= found
         await self._note(evaluated.noted)
         return refused
 

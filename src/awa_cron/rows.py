@@ -138,7 +138,7 @@ def stored_schedule(row: Row) -> StoredSchedule:
     """Return a whole stored schedule."""
     names = {field.name for field in dataclasses.fields(StoredSchedule)} - {"broken"}
     return StoredSchedule(
-        **{name: row[name] for name in names}
+        **{name: zoned(row[name]) for name in names}
         | {
             "next_fire_at": _next_fire(row),
             "broken": firing.problem(schedule_state(row)) or _refused(row),
@@ -175,8 +175,8 @@ def job(row: Row) -> Job:
         priority=row["priority"],
         attempt=row["attempt"],
         max_attempts=row["max_attempts"],
-        run_at=_zoned(row["run_at"]),
-        created_at=_zoned(row["created_at"]),
+        run_at=zoned(row["run_at"]),
+        created_at=zoned(row["created_at"]),
         tags=tuple(row["tags"]),
         metadata=_json(row["metadata"]),
         deadline_s=row["deadline_s"],
@@ -185,7 +185,7 @@ def job(row: Row) -> Job:
 
 def dead_job(row: Row) -> DeadJob:
     """Return a dead job."""
-    values = {field.name: row[field.name] for field in dataclasses.fields(DeadJob)}
+    values = {field.name: zoned(row[field.name]) for field in dataclasses.fields(DeadJob)}
     return DeadJob(
         **values
         | {
@@ -205,7 +205,7 @@ def errors(row: Row) -> tuple[dict[str, Any], ...]:
 
 def event(row: Row) -> Event:
     """Return an event."""
-    values = {field.name: row[field.name] for field in dataclasses.fields(Event)}
+    values = {field.name: zoned(row[field.name]) for field in dataclasses.fields(Event)}
     return Event(
         **values
         | {
@@ -224,6 +224,6 @@ def _json(text: str) -> Any:
         return Unreadable(str(error))
 
 
-def _zoned(instant: datetime) -> datetime:
-    """Return an instant with its zone, which the driver's values for the infinities lack."""
-    return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
+def zoned(value: Any) -> Any:
+    """Return a value; an instant with its zone, which the driver's values for the infinities lack."""
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value

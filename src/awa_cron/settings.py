@@ -7,6 +7,9 @@ import math
 
 from awa_cron.errors import InvalidArgument
 
+MOST = 1e10
+"""Seconds, some 300 years: what comes before that can still be told in a date."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -61,6 +64,8 @@ class Settings:
             if isinstance(value, bool) or not isinstance(value, kind) or not math.isfinite(value) or value <= 0:
                 wanted = "a whole number" if whole else "a number of seconds"
                 raise InvalidArgument(f"Settings.{field.name} is {value!r}: it must be {wanted} above 0")
+            if value > MOST:
+                raise InvalidArgument(f"Settings.{field.name} is {value!r}: it must be at most {MOST:.0e}")
         if self.rescue_after_s <= self.heartbeat_interval_s:
             raise InvalidArgument(
                 f"Settings.rescue_after_s is {self.rescue_after_s}, heartbeat_interval_s "

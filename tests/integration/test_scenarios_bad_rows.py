@@ -5,22 +5,28 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from datetime import datetime
+from typing import Any
 
 import pytest
 
 import awa_cron
+from awa_cron import actions, quarantine
 from faults import bad_rows
 from faults.bad_rows import BAD, Lateness
 from tests.integration.support import (
     HASTY,
     Session,
+    a_node,
     a_session,
+    at,
     events_of,
+    every,
     fires_in,
     fires_of,
     row_of,
     running,
     wait_until,
+    write_row,
 )
 
 GOOD = [f"good_{i}" for i in range(20)]
@@ -97,6 +103,45 @@ async def test_p36_a_refused_row_is_reported_again_when_the_reason_changes(
         await wait_until(lambda: events_of(connection, "refused_priority"), "P36: repaired, it fires")
         assert (await client.get_schedule("refused_priority")).broken is None
     assert 2 == len(reasons())
+
+
+async def test_p36_many_refused_rows_are_found_once_and_then_take_turns(
+    dsn: str, connection: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many, now = 100, at("2026-01-01 12:00")
+    for i in range(many):
+        await write_row(connection, f"bad {i:03}", priority=9, last_enqueued_at=at("2026-01-01 11:00"))
+    await write_row(connection, "good", last_enqueued_at=at("2026-01-01 11:00"))
+    statements: list[int] = []
+    enqueue = actions.atomic_enqueue
+
+    async def counted(session: Any, schema: Any, batch: Any, **more: Any) -> Any:
+        statements.append(len(batch))
+        return await enqueue(session, schema, batch, **more)
+
+    monkeypatch.setattr(actions, "atomic_enqueue", counted)
+    async with a_node(dsn, connection) as node:
+
+        async def cost() -> int:
+            before = len(statements)
+            await node.evaluate(now)
+            return len(statements) - before
+
+        assert many < await cost()
+        assert every("2026-01-01 12:00") == await fires_of(connection, "good")
+        passes = [await cost() for _ in range(5)]
+        assert max(passes) <= 2 * quarantine.AT_ONCE, "the others are left alone"
+        assert min(passes) >= quarantine.AT_ONCE, "some are tried"
+
+        await connection.execute("UPDATE awa.cron_jobs SET priority = 2 WHERE name = 'bad 050'")
+        for _ in range(many // quarantine.AT_ONCE):
+            await cost()
+        assert every("2026-01-01 12:00") == await fires_of(connection, "bad 050"), "each has its turn"
+
+        await connection.execute("UPDATE awa.cron_jobs SET priority = 2")
+        assert [1, 1, 1] == [await cost() for _ in range(3)], "twice as many each time"
+        assert many + 1 == sum(map(len, (await fires_in(connection)).values())), "P36: repaired, they fire"
+        assert 0 == await cost()
 
 
 VETO = """

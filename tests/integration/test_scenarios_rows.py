@@ -124,6 +124,17 @@ async def test_d09_operators_see_what_is_broken(dsn: str, connection: Session) -
     assert [[]] * len(BROKEN) == history
 
 
+@pytest.mark.parametrize("column", ["last_enqueued_at", "anchored_at", "paused_at", "created_at", "updated_at"])
+@pytest.mark.parametrize("instant", ["infinity", "-infinity", "4000-01-01 BC", "290000-01-01"])
+async def test_d09_operators_see_rows_of_any_year(dsn: str, connection: Session, column: str, instant: str) -> None:
+    await write_row(connection, "odd", last_enqueued_at=T)
+    await connection.execute(f"UPDATE awa.cron_jobs SET {column} = '{instant}'")
+    async with awa_cron.Client(dsn) as client:
+        (seen,) = await client.overview()
+    value: datetime = getattr(seen.schedule, column)
+    assert value.astimezone(UTC).year in {1, 9999}
+
+
 async def test_d09_operators_can_act_on_a_broken_row(dsn: str, connection: Session) -> None:
     await write_broken(connection)
     async with awa_cron.Client(dsn) as client:

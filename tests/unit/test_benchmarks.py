@@ -104,6 +104,8 @@ def test_a_percentile_is_one_of_the_values() -> None:
         (("--from", "{place}/missing.json"), "No such file"),
         (("--from", __file__), "is not what --json has written"),
         (("--from", "{place}/x.json", "--only", "idle"), "leave one out"),
+        (("--from", "{place}/other.json"), "is not what --json has written"),
+        (("--quick", "--write"), "leave one out"),
         (("--only", "nonsense"), "it is one of"),
     ],
 )
@@ -114,6 +116,7 @@ def test_wrong_usage_is_told_before_anything_is_measured(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    (tmp_path / "other.json").write_text("[]")
     monkeypatch.setattr("sys.argv", ["bench", *(each.format(place=tmp_path) for each in arguments)])
     monkeypatch.setattr("benchmarks.place.server", lambda: pytest.fail("a server was started"))
     monkeypatch.setattr("signal.signal", lambda *_: None)

@@ -298,6 +298,8 @@ def test_queues_are_a_list_of_labels(queues: Any) -> None:
     ("field", "value"),
     [
         ("evaluate_interval_s", 0),
+        ("keep_events_s", 1e11),
+        ("keep_jobs_s", 1e300),
         ("sync_interval_s", -1),
         ("ping_interval_s", float("nan")),
         ("ping_timeout_s", float("inf")),

@@ -12,6 +12,8 @@ from awa_cron.cli.operate import by_option
 from awa_cron.cli.target import Target, ask, database_options, json_option, schema_option
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+MOST_S = 9_999_999_999
+"""Some 300 years: what was before can still be told in a date."""
 
 
 @click.command()
@@ -49,10 +51,13 @@ def seconds_of(age: str) -> float:
     """Return an age in seconds.
 
     Raises:
-        Misused: It is no number with a unit, or 0.
+        Misused: It is no number with a unit, or 0, or older than anything.
     """
     found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([smhdw])", age.strip())
     seconds = 0.0 if found is None else float(found[1]) * SECONDS[found[2]]
-    if not 0 < seconds < 1e10:
-        raise Misused(f"--older-than is {age!r}: give a number above 0 with a unit s, m, h, d or w, as in 30d")
+    if not 0 < seconds <= MOST_S:
+        raise Misused(
+            f"--older-than is {age!r}: give a number above 0 with a unit s, m, h, d or w, as in 30d;"
+            f" {MOST_S}s at most"
+        )
     return seconds

@@ -54,7 +54,11 @@ def printable(text: str) -> str:
 
 def compact(value: object) -> str:
     """Return a JSON value on one line, cut to what one can read."""
-    text = json.dumps(value, ensure_ascii=False)
+    return cut(json.dumps(value, ensure_ascii=False))
+
+
+def cut(text: str) -> str:
+    """Return text, or as much of it as one can read."""
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}… ({len(text)} characters; see --json)"
 
 
@@ -63,7 +67,7 @@ def table(columns: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
 
     In a terminal that is too narrow for it, each line is a block of names and values instead.
     """
-    cells = [[printable(cell) for cell in line] for line in lines]
+    cells = [[printable(cut(cell)) for cell in line] for line in lines]
     console = Console(highlight=False, soft_wrap=False)
     if not console.is_terminal:
         click.echo(_plain_table(columns, cells))
@@ -98,7 +102,7 @@ def fields(pairs: Mapping[str, str]) -> None:
     """Print names and values, one pair a line, values in one column."""
     width = max(map(len, pairs))
     for name, value in pairs.items():
-        click.echo(f"{name:<{width}}  {printable(value)}")
+        click.echo(f"{name:<{width}}  {printable(cut(value))}")
 
 
 def _plain(value: object) -> object:

@@ -241,7 +241,7 @@ async def views(listed: Sequence[rows.Row], next_fires: int, clock: datetime | N
             schedule_view(
                 rows.stored_schedule(row),
                 evaluations,
-                queue_paused_at=row["queue_paused_at"],
+                queue_paused_at=rows.zoned(row["queue_paused_at"]),
                 queue_paused_by=row["queue_paused_by"],
             )
         )
@@ -254,7 +254,7 @@ def job_view(row: rows.Row) -> JobView:
         *("id", "cron_name", "kind", "queue", "triggered", "attempt", "max_attempts", "created_at", "run_at"),
         *("attempted_at", "attempted_by", "finalized_at", "queue_paused_at", "queue_paused_by"),
     )
-    values: dict[str, Any] = {name: row[name] for name in same}
+    values: dict[str, Any] = {name: rows.zoned(row[name]) for name in same}
     return JobView(
         **values,
         state=JobState(row["state"]),

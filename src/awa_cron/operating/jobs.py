@@ -125,7 +125,7 @@ class JobVerbs(Connected):
         """Return every queue that a schedule, an unfinished or dead job, or a pause names, by name."""
         async with self._connected().session() as connection, asking("queue list"):
             listed = await connection.fetch(self.schema.statement("queries/queues"))
-        return [Queue(**dict(row)) for row in listed]
+        return [Queue(**{name: rows.zoned(value) for name, value in row.items()}) for row in listed]
 
     async def list_dead(
         self,
