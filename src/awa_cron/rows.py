@@ -204,8 +204,8 @@ def errors(row: Row) -> tuple[dict[str, Any], ...]:
 
 
 def event(row: Row) -> Event:
-    """Return an event."""
-    values = {field.name: zoned(row[field.name]) for field in dataclasses.fields(Event)}
+    """Return an event; instants that Python has not come without a zone, and can be told from those it has."""
+    values = {field.name: row[field.name] for field in dataclasses.fields(Event)}
     return Event(
         **values
         | {

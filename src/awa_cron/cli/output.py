@@ -30,7 +30,12 @@ def json_of(value: object) -> None:
 
 def moment(value: datetime | None) -> str:
     """Return a time as people read it, in UTC and to the second; a dash for none."""
-    return "-" if value is None else value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    return "-" if value is None else _utc(value).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _utc(value: datetime) -> datetime:
+    """Return a time in UTC; only those for which Python has no year come without a zone."""
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 def local(value: datetime, timezone: str | None) -> str:
@@ -108,7 +113,7 @@ def fields(pairs: Mapping[str, str]) -> None:
 def _plain(value: object) -> object:
     match value:
         case datetime():
-            return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+            return _utc(value).isoformat().replace("+00:00", "Z")
         case enum.Enum():
             return value.value
         case Mapping():
